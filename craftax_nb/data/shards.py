@@ -48,7 +48,7 @@ class Episode:
         if len(self.codes) != len(self) + 1 or not (self.terminated[-1] ^ self.truncated[-1]) or (self.terminated | self.truncated)[:-1].any():
             raise ValueError(f"an episode of {len(self)} steps needs {len(self) + 1} codes and one end, at its last step")
 
-# %% ../../nbs/data.shards.ipynb #5693dfb0
+# %% ../../nbs/data.shards.ipynb #82300caa
 class EpisodeWriter:
     "Cuts rollouts into episodes and writes them as shards; ValueError if the folder holds shards already and this is no resume"
 
@@ -107,12 +107,15 @@ class EpisodeWriter:
         if self.ended:
             _write_shard(self.folder / f"shard-{step:09d}-cut", self.ended, self.world, self.policy, step)
         self.ended = []
-        for old in self.folder.glob("running-*.npz"):
-            old.unlink()
+        if (self.folder / f"shard-{step:09d}-cut").exists():
+            for old in self.folder.glob("running-*.npz"):
+                old.unlink()
 
-# %% ../../nbs/data.shards.ipynb #d7311783
+# %% ../../nbs/data.shards.ipynb #da7d715f
 def _restore(self, step: int) -> None:
-    "Back to where `commit(step)` left the folder"
+    "Back to where `commit(step)` left the folder, or where `close(step)` did if it came to that"
+    if (self.folder / f"shard-{step:09d}-cut").exists():
+        return
     for shard in self.folder.glob("shard-*"):
         if read_json(shard / "shard.json")["step"] > step or shard.name.endswith("-cut"):
             shutil.rmtree(shard)

@@ -118,7 +118,7 @@ def _check_same(folder: Path, job: str, params: dict) -> None:
         if k not in _not_compared and a.get(k) != b.get(k):
             raise RunError(f"{show_path(folder)} holds a run with {k}={a.get(k)!r}, now it is {b.get(k)!r}; {fresh}, or the same parameters to resume")
 
-# %% ../../nbs/jobs.runs.ipynb #4671fa21
+# %% ../../nbs/jobs.runs.ipynb #80f17002
 class Run:
     "A run's folder, open for writing"
     def __init__(
@@ -130,7 +130,7 @@ class Run:
     ):
         self.job, self.params, self.dir, self.resumed = job, params, folder, resumed
         self.id, self.started, self.stopping = folder.name, time.time(), False
-        self.error = None
+        self.is_open = True
         self.mirror = Mirror(folder, job, params) if params.get("wandb") else None
         self._status("running")
 
@@ -212,8 +212,13 @@ def _save_figure(self: Run, fig, name: str) -> Path:
 
 Run.log, Run.checkpoint_dir, Run.resume, Run.save_figure = _log, _checkpoint_dir, _resume, _save_figure
 
-# %% ../../nbs/jobs.runs.ipynb #051829a4
+# %% ../../nbs/jobs.runs.ipynb #6a83a676
+_newest = []  # the run that this kernel opened last
+
+
 def _end(self: Run, status: str, **more) -> None:
+    "Writes the last status and closes the mirror"
+    self.is_open = status == "failed"  # a cell can be mended and run again
     self._status(status, **more)
     if self.mirror:
         self.mirror.finish(0 if status == "finished" else 1)
@@ -244,17 +249,20 @@ def _watch(run: Run) -> None:
         run.stopping = True
 
     def on_exit():
-        if read_json(run.dir / "status.json")["status"] == "running":
+        if run.is_open and read_status(run.dir)["status"] == "running":
             _end(run, "stopped")
 
     def on_cell(result):
         error = result.error_before_exec or result.error_in_exec
-        if error and not isinstance(error, SystemExit):
+        if error and run.is_open and not isinstance(error, SystemExit):
             stopped = isinstance(error, KeyboardInterrupt)
             _end(run, "stopped" if stopped else "failed", error=f"{type(error).__name__}: {error}")
 
     ip = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if hasattr(ip, "kernel"):
+        if _newest and _newest[0].is_open:  # the notebook's cells are run again
+            _end(_newest[0], "stopped")
+        _newest[:] = [run]
         ip.events.register("post_run_cell", on_cell)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, on_signal)

@@ -5,12 +5,13 @@
 # %% auto #0
 __all__ = ['Mirror']
 
-# %% ../../nbs/jobs.tracking.ipynb #9229faf1
+# %% ../../nbs/jobs.tracking.ipynb #0a27803f
 import os
+import threading
 import warnings
 from pathlib import Path
 
-# %% ../../nbs/jobs.tracking.ipynb #3570f71b
+# %% ../../nbs/jobs.tracking.ipynb #a6f9f742
 class Mirror:
     "A W&B run beside a run folder; a failing W&B never stops the run"
     def __init__(
@@ -29,7 +30,7 @@ class Mirror:
         mode = os.environ.get("WANDB_MODE") or ("online" if os.environ.get("WANDB_API_KEY") else "offline")
         self.wandb = wandb
         self.run = wandb.init(project="craftax_nb", name=self.folder.name, job_type=job, dir=str(self.folder), mode=mode, config=dict(params),
-                              reinit="create_new")
+                              reinit="create_new", settings=wandb.Settings(init_timeout=30))
 
     def _try(self, f, *args):
         try:
@@ -50,6 +51,8 @@ class Mirror:
 
     def finish(self, exit_code: int = 0):
         "Closes the W&B run"
-        if self.run:
-            self._try(lambda: self.run.finish(exit_code=exit_code))
+        if run := self.run:
+            closing = threading.Thread(target=self._try, args=(lambda: run.finish(exit_code=exit_code),), daemon=True)
+            closing.start()
+            closing.join(60)  # an upload that hangs
         self.run = None

@@ -3,7 +3,7 @@
 # %% auto #0
 __all__ = ['put_script', 'beat_script', 'QueueError', 'server_binary', 'safe_url', 'connect', 'redis_server', 'Job', 'Queue']
 
-# %% ../../nbs/labelling.queue.ipynb #4b405abd
+# %% ../../nbs/labelling.queue.ipynb #40fc64a7
 import contextlib
 import json
 import os
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from ..jobs.processes import end_process, start_process
+from ..jobs.processes import end_process, is_alive, start_process
 
 # %% ../../nbs/labelling.queue.ipynb #bc5e601f
 class QueueError(RuntimeError):
@@ -40,7 +40,7 @@ def safe_url(
     u = urlsplit(url)
     return urlunsplit(u._replace(netloc=f"{u.username or ''}:***@{u.netloc.rpartition('@')[2]}")) if u.password else url
 
-# %% ../../nbs/labelling.queue.ipynb #40487778
+# %% ../../nbs/labelling.queue.ipynb #983e0e8f
 def connect(
     url: str, # redis://, rediss:// or unix://
 ):            # redis.Redis that answered a ping
@@ -60,7 +60,9 @@ def redis_server(
         connect(url).close()
         yield url
         return
-    folder = Path(tempfile.mkdtemp(prefix="craftax_nb-"))
+    for left in Path(tempfile.gettempdir()).glob("craftax_nb-redis-*"):
+        if not is_alive(int(left.name.split("-")[2])): shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"craftax_nb-redis-{os.getpid()}-"))
     sock = folder / "redis.sock"
     options = dict(port=0, unixsocket=sock, unixsocketperm=700, dir=folder, save="", appendonly="no", logfile=folder / "log", daemonize="no")
     server = start_process([server_binary(), *(x for k, v in options.items() for x in (f"--{k}", v))], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
