@@ -13,13 +13,13 @@ import numpy as np
 
 from ..world.codes import CLASSIC, FULL, ObsSpec
 from ..world.edits import DIRECTIONS, EditError, clear_mobs, meadow, place_block, place_item, place_mob, set_scalar
-from ..world.rules import opened
+from ..world.rules import opened, tile_at
 
 # %% auto #0
-__all__ = ['OPPOSITE', 'ZOMBIE', 'ARROW', 'ENERGY', 'IRON', 'LADDER', 'Suite', 'offset', 'hide_block', 'hide_ladder', 'suites',
-           'Probe', 'expand', 'expand_all']
+__all__ = ['OPPOSITE', 'ZOMBIE', 'ARROW', 'ENERGY', 'IRON', 'LADDER', 'Suite', 'offset', 'in_sight', 'hide_block', 'hide_ladder',
+           'suites', 'Probe', 'expand', 'expand_all']
 
-# %% ../../nbs/probing.suites.ipynb #7b4ee00a
+# %% ../../nbs/probing.suites.ipynb #0cf64a5a
 @dataclass(frozen=True)
 class Suite:
     "A family of edits of one base"
@@ -40,6 +40,21 @@ def offset(
 ) -> tuple[int, int]:  # (row, column) from the player
     "The tile `distance` steps away on one side"
     return tuple(distance * step for step in DIRECTIONS[side])
+
+
+def in_sight(
+    state,  # one environment's state
+    side: str,
+    distance: int,
+) -> tuple[int, int]:  # the tile's (row, column) from the player
+    "The tile on one side; EditError where the player can't see it: beyond the view (Classic sees three rows up and down), or in the dark"
+    state, spec, floor = opened(state)
+    where = offset(side, distance)
+    if any(abs(x) > size // 2 for x, size in zip(where, spec.map_shape, strict=True)):
+        raise EditError(f"{where} is out of view: take a nearer tile")
+    if spec.has_light and state.light_map[floor][tile_at(state, where)] <= 0.05:
+        raise EditError(f"{where} lies in the dark: take another side, or `place_item` a torch")
+    return where
 
 
 OPPOSITE = {"left": "right", "right": "left", "up": "down", "down": "up"}
@@ -80,12 +95,12 @@ def hide_ladder(
             continue
     raise EditError("no tile out of sight can hold the ladder: take another base")
 
-# %% ../../nbs/probing.suites.ipynb #4858b7c4
-def _zombie(state, distance, side): return place_mob(state, "zombie", offset(side, distance))
-def _arrow(state, distance, side): return place_mob(state, "arrow", offset(side, distance), OPPOSITE[side])
+# %% ../../nbs/probing.suites.ipynb #0b6c79c5
+def _zombie(state, distance, side): return place_mob(state, "zombie", in_sight(state, side, distance))
+def _arrow(state, distance, side): return place_mob(state, "arrow", in_sight(state, side, distance), OPPOSITE[side])
 def _energy(state, value, side): return set_scalar(state, "energy", value)
-def _iron(state, distance, side): return place_block(state, "iron", offset(side, distance))
-def _ladder(state, distance, side): return place_item(state, "ladder_down", offset(side, distance))
+def _iron(state, distance, side): return place_block(state, "iron", in_sight(state, side, distance))
+def _ladder(state, distance, side): return place_item(state, "ladder_down", in_sight(state, side, distance))
 def _no_iron(state): return hide_block(state, "iron")
 
 

@@ -116,7 +116,7 @@ def trace(
     to_go = returns_to_go(episode.reward, episode.terminated, episode.truncated, np.full(len(episode), beyond, np.float32), gamma)
     return Trace(world, number, episode, describe(episode.codes), value, np.append(to_go, beyond).astype(np.float32), probs, source, gamma)
 
-# %% ../../nbs/widgets.inspector.ipynb #2f41e239
+# %% ../../nbs/widgets.inspector.ipynb #470cad0a
 VALUE, RETURN, MARK = "#2f80ed", "#e07b39", "#27ae60"
 WIDE, HIGH = 640, 132  # the curve's viewBox
 
@@ -127,7 +127,7 @@ def _curve_parts(
     "V and return-to-go over the episode, achievements as dots"
     both = np.concatenate([shown.value[np.isfinite(shown.value)], shown.return_to_go, [0.0]])
     low, high = float(both.min()), float(max(both.max(), both.min() + 1e-6))
-    y = lambda v: 10 + (HIGH - 30) * (high - v) / (high - low)
+    y = lambda v: 8 + (HIGH - 28) * (high - v) / (high - low)
     kept = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), 1200)).astype(int))
 
     def line(values, colour, dash=""):
@@ -135,13 +135,13 @@ def _curve_parts(
         return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6" {dash}/>'
 
     dots = "".join(f'<circle cx="{_x(shown, s):.1f}" cy="{HIGH - 12}" r="3.2" fill="{MARK}"><title>{s}: {_plain(name)}</title></circle>' for s, name in shown.events)
-    write = lambda x, at, what, anchor="start", colour="currentColor": f'<text x="{x}" y="{at}" text-anchor="{anchor}" fill="{colour}">{what}</text>'
-    head = (f'<svg viewBox="0 0 {WIDE} {HIGH}" width="100%" style="max-width:920px;font:11px sans-serif" class="craftax-curve">'
+    label = lambda at, what: f'<text x="36" y="{at}" text-anchor="end" fill="currentColor">{what:.2f}</text>'
+    legend = [(VALUE, f"V, {shown.source}"), (RETURN, f"return-to-go, discount {shown.gamma:g}"), (MARK, "achievements")]
+    keys = "".join(f'<span style="color:{colour};margin-right:18px">■ {html.escape(what)}</span>' for colour, what in legend)
+    head = (f'<div style="margin-left:40px;line-height:18px">{keys}</div><svg viewBox="0 0 {WIDE} {HIGH}" width="100%" style="max-width:920px;font:11px sans-serif" class="craftax-curve">'
             f'<line x1="40" x2="{WIDE - 8}" y1="{y(0):.1f}" y2="{y(0):.1f}" stroke="currentColor" opacity="0.25"/>')
     tail = (line(shown.return_to_go, RETURN, 'stroke-dasharray="4 2"') + line(shown.value, VALUE) + dots
-            + write(36, 14, f"{high:.2f}", "end") + write(36, HIGH - 18, f"{low:.2f}", "end")
-            + write(48, 18, f"V, {html.escape(shown.source)}", colour=VALUE)
-            + write(220, 18, f"return-to-go, discount {shown.gamma:g}", colour=RETURN) + write(420, 18, "● achievements", colour=MARK) + "</svg>")
+            + label(12, high) + label(HIGH - 18, low) + "</svg>")
     return head, tail
 
 
@@ -207,7 +207,7 @@ def status(
     return (f'<div class="craftax-status" style="line-height:1.45"><div>step <b>{step}</b> of {last}: {happened}</div><div>{value} &nbsp; {to_go}</div>'
             f'<div>{needs}</div><div style="margin-top:6px;opacity:0.85">{html.escape(shown.texts[step])}</div></div>')
 
-# %% ../../nbs/widgets.inspector.ipynb #9fc14d71
+# %% ../../nbs/widgets.inspector.ipynb #f3381479
 def _tile(spec) -> int:  # pixels, for a picture of about 400
     return 2 * (200 // spec.map_shape[1])
 
@@ -221,14 +221,14 @@ class Inspector(widgets.VBox):
         if episode not in [e for _, e in options]:
             dataset.episode(episode)  # an IndexError that says what there is
             options.append((f"{episode}: return {dataset.episode_return[episode]:.1f}", episode))
-        self.picker = widgets.Dropdown(options=options, value=episode, description="episode", layout={"width": "330px"})
-        self.slider = widgets.IntSlider(description="step", continuous_update=True, layout={"flex": "1 1 auto"})
+        self.picker = widgets.Dropdown(options=options, value=episode, description="episode", layout={"width": "280px"}, style={"description_width": "55px"})
+        self.slider = widgets.IntSlider(description="step", continuous_update=True, layout={"flex": "1 1 auto", "width": "auto"}, style={"description_width": "40px"})
         self.player = widgets.Play(interval=150, show_repeat=False)
         self.link = widgets.jslink((self.player, "value"), (self.slider, "value"))
         size = _tile(dataset.spec) * dataset.spec.map_shape[1]
         self.picture = widgets.Image(format="png", layout={"width": f"{size}px", "flex": "0 0 auto", "align_self": "flex-start", "object_fit": "contain"})
         self.status, self.bars, self.curve = (widgets.HTML(layout={"width": "100%"}) for _ in range(3))
-        self.events = widgets.Select(rows=6, layout={"width": "100%"})
+        self.events = widgets.Select(rows=6, layout={"width": "97%"})
         side = widgets.VBox([self.status, self.bars, widgets.HTML("<b>achievements</b> (choose one to go there)"), self.events],
                             layout={"flex": "1 1 300px", "min_width": "280px", "padding": "0 0 0 12px"})
         top = widgets.HBox([self.picker, self.player, self.slider], layout={"align_items": "center"})
@@ -277,7 +277,7 @@ def inspector(
     "A widget for JupyterLab. IndexError or ValueError where there is no such episode or step"
     return Inspector(dataset, agent, gamma, episode, step)
 
-# %% ../../nbs/widgets.inspector.ipynb #b4e5767c
+# %% ../../nbs/widgets.inspector.ipynb #7a1a3bf7
 def static_picture(
     dataset: Dataset,
     agent: Agent | None,
@@ -286,24 +286,25 @@ def static_picture(
     gamma: float = 0.99,
 ):  # a matplotlib figure
     "The inspector at one step. IndexError or ValueError where there is no such episode or step"
-    from matplotlib.figure import Figure
+    import matplotlib.pyplot as plt
 
     shown = trace(dataset, episode, agent, gamma)
     frame = draw(shown.episode.codes[shown.check(step)], 16)
-    fig = Figure(figsize=(10, 5.6), dpi=90, layout="constrained")
-    grid = fig.add_gridspec(3, 2, width_ratios=[1, 1.35], height_ratios=[1.3, 1.5, 1.7])
+    fig = plt.figure(figsize=(10, 5.6), dpi=90, layout="constrained")
+    plt.close(fig)  # shown where it is returned, not twice
+    grid = fig.add_gridspec(3, 2, width_ratios=[1, 1.35], height_ratios=[1.2, 1.5, 1.8])
     left, words, policy, values = (fig.add_subplot(where) for where in (grid[:, 0], grid[0, 1], grid[1, 1], grid[2, 1]))
     left.imshow(frame, interpolation="nearest")
     left.set_title(f"episode {episode}, step {step} of {len(shown) - 1}", fontsize=10)
     for axes in (left, words):
         axes.axis("off")
-    words.text(0, 1, textwrap.fill(shown.texts[step], 88), va="top", fontsize=8, transform=words.transAxes)
+    words.text(0, 1, textwrap.fill(shown.texts[step], 76), va="top", fontsize=9, linespacing=1.4, transform=words.transAxes)
     _draw_policy(policy, shown, step)
     values.plot(shown.return_to_go, color=RETURN, ls="--", lw=1, label=f"return-to-go, discount {gamma:g}")
     values.plot(shown.value, color=VALUE, lw=1.2, label=f"V, {shown.source}")
     values.plot([s for s, _ in shown.events], [values.get_ylim()[0]] * len(shown.events), "o", color=MARK, ms=4, label="achievements", clip_on=False)
     values.axvline(step, color="0.3", lw=1)
-    values.set(xlabel="step")
+    values.set_xlabel(f"step {step}: V {shown.value[step]:.2f}, return-to-go {shown.return_to_go[step]:.2f}", fontsize=8)
     values.legend(fontsize=7, frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0, 1.16))
     for axes in (policy, values):
         axes.tick_params(labelsize=7)
