@@ -22,7 +22,7 @@ from ..world.codes import ObsSpec
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['STEP_COLUMNS', 'SCHEMA', 'Episode', 'EpisodeWriter', 'Dataset', 'load_dataset']
+__all__ = ['STEP_COLUMNS', 'SCHEMA', 'Episode', 'EpisodeWriter', 'Dataset', 'load_dataset', 'copy_episodes']
 
 # %% ../../nbs/data.shards.ipynb #c0cc63e2
 STEP_COLUMNS = {"action": np.uint8, "reward": np.float32, "terminated": bool, "truncated": bool, "log_prob": np.float32, "value": np.float32}
@@ -287,3 +287,17 @@ def load_dataset(
 ) -> Dataset:
     "The data set; DatasetError, one sentence, where there is none"
     return Dataset(find_dataset(path))
+
+# %% ../../nbs/data.shards.ipynb #de1fe829
+def copy_episodes(
+    data: Dataset,
+    episodes,  # their numbers, in the order wanted
+    folder: str | Path,  # a new data set's
+) -> Dataset:
+    "A data set of some of another's episodes; ValueError if the folder holds shards already"
+    folder, about = resolve(folder), data.about[-1]
+    if any(folder.glob("shard-*")):
+        raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
+    world = World(data.env_name, about["max_timesteps"])
+    _write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], world, about["policy"], 0)
+    return Dataset(folder)

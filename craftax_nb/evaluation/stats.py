@@ -163,7 +163,7 @@ def caveat(
         return ""
     return f"{episodes} episodes: below {RELIABLE_EPISODES}, rankings are not reliable (they have reversed between 10 and 100 episodes). Read the intervals, not the order."
 
-# %% ../../nbs/evaluation.stats.ipynb #6f2b6a63
+# %% ../../nbs/evaluation.stats.ipynb #3d868613
 def plot_summary(
     table: pd.DataFrame,  # from `summary`
 ) -> plt.Figure:
@@ -191,6 +191,6 @@ def plot_rates(
         rows = np.arange(len(names)) - (i - (len(agents) - 1) / 2) * 0.8 / len(agents)
         ends = np.array([mine["rate"] - mine["low"], mine["high"] - mine["rate"]]).clip(0) * 100
         ax.barh(rows, 100 * mine["rate"], 0.8 / len(agents), label=agent, xerr=ends, error_kw={"elinewidth": 0.8})
-    ax.set(xlabel="% of episodes", yticks=range(len(names)), yticklabels=[n.replace("_", " ") for n in names], xlim=(0, 100))
+    ax.set(xlabel="% of episodes", yticks=range(len(names)), yticklabels=[n.replace("_", " ") for n in names], xlim=(0, 102))
     ax.legend(frameon=False, loc="lower right")
     return fig

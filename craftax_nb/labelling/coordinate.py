@@ -6,7 +6,7 @@
 __all__ = ['label_points', 'Plan', 'plan_labels', 'layer_parameters', 'matmul_speed', 'estimate', 'duration', 'ProgressLine',
            'known_texts', 'put_jobs', 'Workers', 'label_texts', 'labels_place', 'label_dataset']
 
-# %% ../../nbs/labelling.coordinate.ipynb #ce338c64
+# %% ../../nbs/labelling.coordinate.ipynb #476feef4
 import json
 import os
 import shutil
@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from ..jobs.files import show_path, write_json
-from ..jobs.processes import end_process, start_process
-from .queue import Queue, connect, redis_server
+from ..jobs.processes import end_process
+from .queue import Queue, connect, redis_server, start_quietly
 from .recipe import Recipe
-from .store import LabelError, Labels, list_labels, load_chunk, read_labels, save_labels, text_key
+from .store import LabelError, Labels, load_chunk, read_labels, save_labels, text_key
 
 # %% ../../nbs/labelling.coordinate.ipynb #fffe2618
 def label_points(
@@ -33,7 +33,7 @@ def label_points(
     "Which transition's label each transition carries"
     return np.arange(len(step_of)) - step_of % cadence
 
-# %% ../../nbs/labelling.coordinate.ipynb #7ad9deea
+# %% ../../nbs/labelling.coordinate.ipynb #dd43d55d
 @dataclass(frozen=True)
 class Plan:
     "What a dataset needs labelled"
@@ -42,6 +42,7 @@ class Plan:
     states: int         # states that get a label, repeated texts counted
     episodes: int       # episodes with labels
 
+# %% ../../nbs/labelling.coordinate.ipynb #87469872
 def plan_labels(
     dataset,                 # of data.shards: start, length, step_of, codes
     recipe: Recipe,
@@ -73,13 +74,14 @@ def plan_labels(
         e = last
     return Plan(list(row_of), pointer, int(states), episodes)
 
-# %% ../../nbs/labelling.coordinate.ipynb #ea266dfa
+# %% ../../nbs/labelling.coordinate.ipynb #23e49de0
 def layer_parameters(
     folder: str | Path, # a model's
     layer: int,         # up to which
 ) -> float:             # parameters in matrices of the layers below it
     "Parameters that a token is multiplied with"
     import re
+
     from safetensors import safe_open
     found = {}
     for file in Path(folder).glob("*.safetensors"):
@@ -89,9 +91,11 @@ def layer_parameters(
                     found[int(m[1])] = found.get(int(m[1]), 0) + shape[0] * shape[1]
     return float(sum(n for i, n in found.items() if i < layer))
 
+# %% ../../nbs/labelling.coordinate.ipynb #a243e9fa
 def matmul_speed(device: str = "cpu") -> float: # floating-point operations a second, of one thread
     "Speed of a float32 matrix product"
     import torch
+
     from craftax_nb.labelling.extract import torch_threads
     a, b, times = torch.ones(512, 1024, device=device), torch.ones(1024, 1024, device=device), []
     with torch_threads(1):
@@ -99,6 +103,7 @@ def matmul_speed(device: str = "cpu") -> float: # floating-point operations a se
             t = time.perf_counter(); (a @ b).sum().item(); times.append(time.perf_counter() - t)
     return 2 * 512 * 1024 * 1024 / sorted(times)[2]
 
+# %% ../../nbs/labelling.coordinate.ipynb #9b5d7fd1
 def estimate(
     texts: list[str],  # to be labelled
     recipe: Recipe,    # resolved
@@ -107,6 +112,7 @@ def estimate(
     "What labelling will take, roughly"
     import torch
     from transformers import AutoConfig, AutoTokenizer
+
     from craftax_nb.labelling.models import model_folder
     folder, device = model_folder(recipe.model), "cuda" if torch.cuda.is_available() else "cpu"
     some, tokenizer = texts[::max(1, len(texts) // 64)], AutoTokenizer.from_pretrained(folder)
@@ -159,7 +165,7 @@ def put_jobs(
         jobs[name] = {"folder": str(partial), "chunk": name}
     return queue.put(jobs)
 
-# %% ../../nbs/labelling.coordinate.ipynb #4c9fd7cb
+# %% ../../nbs/labelling.coordinate.ipynb #7dec9755
 class Workers:
     "Worker processes on this machine"
     def __init__(self, number: int, command: list, url: str, logs: Path):
@@ -169,7 +175,7 @@ class Workers:
     def _log(self, i: int) -> Path: return self.logs / f"worker-{i}.log"
 
     def _start(self, i: int) -> subprocess.Popen:
-        with self._log(i).open("ab") as log: return start_process(self.command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        with self._log(i).open("ab") as log: return start_quietly(self.command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def check(self):
         "Restarts a worker that died; raises LabelError when that is no use"
@@ -184,7 +190,7 @@ class Workers:
     def end(self):
         for p in self.processes: end_process(p, grace=1.0)
 
-# %% ../../nbs/labelling.coordinate.ipynb #ab39d8e6
+# %% ../../nbs/labelling.coordinate.ipynb #37c100dd
 def label_texts(
     texts: list[str],     # distinct
     recipe: Recipe,       # resolved
@@ -215,6 +221,7 @@ def label_texts(
             queue.drop()
     return len(missing)
 
+# %% ../../nbs/labelling.coordinate.ipynb #0b58fc4a
 def _watch(queue: Queue, crew: Workers, jobs: int, total: int, chunk: int, progress):
     "Until all jobs are done"
     begun, first, shown, running = time.time(), None, 0.0, len(crew.processes)
@@ -235,7 +242,7 @@ def _watch(queue: Queue, crew: Workers, jobs: int, total: int, chunk: int, progr
         crew.check()
         time.sleep(0.1)
 
-# %% ../../nbs/labelling.coordinate.ipynb #36f2249e
+# %% ../../nbs/labelling.coordinate.ipynb #86259c2b
 def labels_place(
     dataset,
     recipe: Recipe,              # resolved
@@ -251,11 +258,12 @@ def labels_place(
         raise LabelError(f"labels can not be written to {place} ({e.strerror}): give another folder, for example -p labels_dir runs/labels") from None
     return place / recipe.hash
 
+# %% ../../nbs/labelling.coordinate.ipynb #2198284c
 def label_dataset(
     dataset,                          # of `load_dataset`
     recipe: Recipe,                   # resolved or not
     workers: int = 2,
-    max_labels: int | None = None,    # stop at the episode that would need more distinct texts
+    max_labels: int | None = None,    # stop at the episode that would need more distinct texts; None or 0: all
     labels_dir: str | Path = "",
     say=print,                        # for the estimate
     describe=None,                    # codes -> texts, instead of world.text's
@@ -286,6 +294,7 @@ def label_dataset(
     shutil.rmtree(partial, ignore_errors=True)
     return labels
 
+# %% ../../nbs/labelling.coordinate.ipynb #391f0340
 def _old_labels(place: Path) -> Labels | None:
     return read_labels(place) if (place / "labels.json").exists() else None
 

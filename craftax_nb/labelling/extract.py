@@ -6,7 +6,7 @@
 __all__ = ['check_texts', 'is_encoder', 'resolve', 'pool', 'plain_forward', 'batches', 'Decoder', 'Encoder', 'deviation',
            'ExtractorError', 'torch_threads', 'Extractor']
 
-# %% ../../nbs/labelling.extract.ipynb #4d9c9c4d
+# %% ../../nbs/labelling.extract.ipynb #ec89e11d
 import contextlib
 import dataclasses
 
@@ -72,7 +72,7 @@ def batches(
         out.append(order[:size]); order = order[size:]
     return out
 
-# %% ../../nbs/labelling.extract.ipynb #5d2b7956
+# %% ../../nbs/labelling.extract.ipynb #0de6aba4
 class Decoder:
     "Hidden states of a causal model, with the prompts' shared prefix computed once"
     def __init__(self, model, layer: int, pooling: str, batch_tokens: int):
@@ -100,19 +100,22 @@ class Decoder:
             extra = dict(cache=cache, position_ids=torch.arange(past, past + width, device=device)[None].expand(len(rows), -1))
         return self.model(input_ids=x.to(device), use_cache=bool(past), **extra).last_hidden_state
 
-    @torch.inference_mode()
-    def encode(self, tokens: Tokens) -> np.ndarray:
-        "float32 (n, width)"
-        self._remember(tokens.prefix)
-        p, out = len(tokens.prefix), [None] * len(tokens)
-        fits = [s >= p and ids[:p] == tokens.prefix for ids, s in zip(tokens.ids, tokens.start)]
-        for prefixed in (True, False):
-            mine, cut = [i for i in range(len(tokens)) if fits[i] == prefixed], p if prefixed else 0
-            for group in batches([len(tokens.ids[i]) - cut for i in mine], self.batch_tokens):
-                group = [mine[j] for j in group]
-                states = self._forward([tokens.ids[i][cut:] for i in group], prefixed)
-                for row, i in enumerate(group): out[i] = pool(states[row, tokens.start[i] - cut:len(tokens.ids[i]) - cut], self.pooling).cpu().numpy()
-        return np.stack(out)
+# %% ../../nbs/labelling.extract.ipynb #982e4e55
+@torch.inference_mode()
+def _encode_prefixed(self: Decoder, tokens: Tokens) -> np.ndarray: # float32 (n, width)
+    "Hidden states of prompts; those that do not begin with the prefix are computed whole"
+    self._remember(tokens.prefix)
+    p, out = len(tokens.prefix), [None] * len(tokens)
+    fits = [s >= p and ids[:p] == tokens.prefix for ids, s in zip(tokens.ids, tokens.start)]
+    for prefixed in (True, False):
+        mine, cut = [i for i in range(len(tokens)) if fits[i] == prefixed], p if prefixed else 0
+        for group in batches([len(tokens.ids[i]) - cut for i in mine], self.batch_tokens):
+            group = [mine[j] for j in group]
+            states = self._forward([tokens.ids[i][cut:] for i in group], prefixed)
+            for row, i in enumerate(group): out[i] = pool(states[row, tokens.start[i] - cut:len(tokens.ids[i]) - cut], self.pooling).cpu().numpy()
+    return np.stack(out)
+
+Decoder.encode = _encode_prefixed
 
 # %% ../../nbs/labelling.extract.ipynb #cf50cdb5
 class Encoder:
@@ -149,7 +152,7 @@ def deviation(
 class ExtractorError(RuntimeError):
     "The fast way and the plain way differ; nothing was labelled"
 
-# %% ../../nbs/labelling.extract.ipynb #7b025e51
+# %% ../../nbs/labelling.extract.ipynb #8ca80b99
 @contextlib.contextmanager
 def torch_threads(
     n: int | None, # None leaves them as they are
@@ -160,6 +163,7 @@ def torch_threads(
     try: yield
     finally: torch.set_num_threads(before)
 
+# %% ../../nbs/labelling.extract.ipynb #d9344fa7
 class Extractor:
     "Texts to hidden states as a recipe says; `recipe` (resolved), `dim` (width)"
     def __init__(self,
@@ -183,26 +187,29 @@ class Extractor:
         self.backend = Encoder(*how, pad=self.tokenizer.pad_token_id or 0) if self.encoder else Decoder(*how)
         if check: self._refuse_if_off(self.encode(check_texts), wanted)
 
-    def tokens(self, texts) -> Tokens:
-        "Prompts as token ids; raises ValueError for one that is longer than the model reads"
-        if self.encoder: found = Tokens([list(x) for x in self.tokenizer(list(texts))["input_ids"]], [0] * len(texts), [])
-        else: found = tokenise(self.tokenizer, self.template, list(texts))
-        if (most := max(map(len, found.ids))) > self.longest:
-            raise ValueError(f"a prompt has {most} tokens, but {self.recipe.model} reads {self.longest}: use a shorter text_format or another model")
-        return found
+# %% ../../nbs/labelling.extract.ipynb #67bf6771
+def _tokens(self: Extractor, texts) -> Tokens:
+    "Prompts as token ids; raises ValueError for one that is longer than the model reads"
+    if self.encoder: found = Tokens([list(x) for x in self.tokenizer(list(texts))["input_ids"]], [0] * len(texts), [])
+    else: found = tokenise(self.tokenizer, self.template, list(texts))
+    if (most := max(map(len, found.ids))) > self.longest:
+        raise ValueError(f"a prompt has {most} tokens, but {self.recipe.model} reads {self.longest}: use a shorter text_format or another model")
+    return found
 
-    def _plain(self, model, texts) -> np.ndarray:
-        tokens = self.tokens(texts)
-        with torch_threads(self.threads):
-            return np.stack([plain_forward(model, i, s, self.recipe.layer, self.recipe.pooling) for i, s in zip(tokens.ids, tokens.start)])
+def _plain(self: Extractor, model, texts) -> np.ndarray:
+    tokens = self.tokens(texts)
+    with torch_threads(self.threads):
+        return np.stack([plain_forward(model, i, s, self.recipe.layer, self.recipe.pooling) for i, s in zip(tokens.ids, tokens.start)])
 
-    def _refuse_if_off(self, got: np.ndarray, wanted: np.ndarray):
-        allowed = 1e-5 if self.recipe.dtype == "float32" else 5e-2
-        if not (off := deviation(got, wanted)) <= allowed:
-            raise ExtractorError(f"the extractor is off by {off:.2g} of the largest component against a plain transformers forward of "
-                                 f"{self.recipe.model} (allowed {allowed:g}): it would label wrongly, so it labels nothing")
+def _refuse_if_off(self: Extractor, got: np.ndarray, wanted: np.ndarray):
+    allowed = 1e-5 if self.recipe.dtype == "float32" else 5e-2
+    if not (off := deviation(got, wanted)) <= allowed:
+        raise ExtractorError(f"the extractor is off by {off:.2g} of the largest component against a plain transformers forward of "
+                             f"{self.recipe.model} (allowed {allowed:g}): it would label wrongly, so it labels nothing")
 
-    def encode(self, texts: list[str]) -> np.ndarray:
-        "Hidden states (n, dim) float32, in the order of the texts"
-        if not len(texts): return np.zeros((0, self.dim), np.float32)
-        with torch_threads(self.threads): return self.backend.encode(self.tokens(texts))
+def _encode(self: Extractor, texts: list[str]) -> np.ndarray:
+    "Hidden states (n, dim) float32, in the order of the texts"
+    if not len(texts): return np.zeros((0, self.dim), np.float32)
+    with torch_threads(self.threads): return self.backend.encode(self.tokens(texts))
+
+Extractor.tokens, Extractor._plain, Extractor._refuse_if_off, Extractor.encode = _tokens, _plain, _refuse_if_off, _encode

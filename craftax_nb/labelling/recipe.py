@@ -19,7 +19,7 @@ class RecipeError(ValueError):
 class RecipeMismatch(RecipeError):
     "Two recipes that should be one; the message names the fields that differ"
 
-# %% ../../nbs/labelling.recipe.ipynb #0b1fad23
+# %% ../../nbs/labelling.recipe.ipynb #e3446648
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     "What decides a hidden state; fields with default '' below `resolved` are filled in from the model's files"
@@ -37,13 +37,7 @@ class Recipe:
     weights_hash: str = ""             # resolved: of names, shapes and bytes of the tensors
     prompt_hash: str = ""              # resolved: of system text and chat template
 
-    def __post_init__(self):
-        choices = dict(positions=("observation",), pooling=("mean", "last"), dtype=("float32", "bfloat16", "float16"), norm=("", "final", "none"))
-        for field, allowed in choices.items():
-            if getattr(self, field) not in allowed:
-                raise RecipeError(f"recipe: {field} is {getattr(self, field)!r}, expected one of {', '.join(map(repr, allowed))}")
-        if self.cadence < 1: raise RecipeError(f"recipe: cadence is {self.cadence}, expected at least 1")
-        if self.generated_tokens: raise RecipeError(f"recipe: generated_tokens is {self.generated_tokens}, but only 0 (the prompt alone) is built")
+    def __post_init__(self): _check(self)
 
     @property
     def resolved(self) -> bool: return bool(self.weights_hash)
@@ -59,6 +53,16 @@ class Recipe:
     def save(self, path: str | Path):
         "As JSON, with the hash beside the fields"
         Path(path).write_text(json.dumps(self.to_dict() | {"hash": self.hash}, indent=1) + "\n")
+
+# %% ../../nbs/labelling.recipe.ipynb #355d7c3d
+def _check(recipe: Recipe):
+    "Raises RecipeError naming the field that has a value it can not have"
+    choices = dict(positions=("observation",), pooling=("mean", "last"), dtype=("float32", "bfloat16", "float16"), norm=("", "final", "none"))
+    for field, allowed in choices.items():
+        if getattr(recipe, field) not in allowed:
+            raise RecipeError(f"recipe: {field} is {getattr(recipe, field)!r}, expected one of {', '.join(map(repr, allowed))}")
+    if recipe.cadence < 1: raise RecipeError(f"recipe: cadence is {recipe.cadence}, expected at least 1")
+    if recipe.generated_tokens: raise RecipeError(f"recipe: generated_tokens is {recipe.generated_tokens}, but only 0 (the prompt alone) is built")
 
 # %% ../../nbs/labelling.recipe.ipynb #4dbccf5c
 def recipe_from_dict(

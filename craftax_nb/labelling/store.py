@@ -6,9 +6,8 @@
 __all__ = ['LabelError', 'text_key', 'save_chunk', 'load_chunk', 'Labels', 'moments', 'save_labels', 'read_labels', 'list_labels',
            'load_labels']
 
-# %% ../../nbs/labelling.store.ipynb #7c7908a5
+# %% ../../nbs/labelling.store.ipynb #de731780
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 from ..jobs.files import read_json, whole_folder, write_json
 from .recipe import Recipe
 
-# %% ../../nbs/labelling.store.ipynb #a08cbbd9
+# %% ../../nbs/labelling.store.ipynb #623fdc1f
 class LabelError(RuntimeError):
     "Labels that are missing or cannot be made; the message says what to do"
 
@@ -27,6 +26,7 @@ def text_key(text: str) -> bytes:
     "16 bytes that stand for a text"
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
+# %% ../../nbs/labelling.store.ipynb #06707d89
 def save_chunk(
     path: str | Path,   # *.safetensors
     keys: list[bytes],  # of the texts, as `text_key` gives
@@ -53,7 +53,7 @@ def load_chunk(
     got = load_file(path)
     return [k.tobytes() for k in got["keys"]], got["hidden"]
 
-# %% ../../nbs/labelling.store.ipynb #8c3c382b
+# %% ../../nbs/labelling.store.ipynb #83b5b6c3
 @dataclass(frozen=True)
 class Labels:
     "Hidden states of a dataset's transitions"
@@ -77,6 +77,7 @@ class Labels:
         if (rows < 0).any(): raise LabelError(f"{int((rows < 0).sum())} of {rows.size} transitions have no label (pointer -1)")
         return np.asarray(self.hidden[rows])
 
+# %% ../../nbs/labelling.store.ipynb #3c3aa2e5
 def moments(
     hidden: np.ndarray, # (labels, width) float32
     counts: np.ndarray, # (labels,) how many transitions point to each
@@ -88,7 +89,7 @@ def moments(
     var = sum(counts[i:i + block] @ (hidden[i:i + block].astype(np.float64) - mean) ** 2 for i in at) / n
     return mean.astype(np.float32), np.sqrt(var).astype(np.float32)
 
-# %% ../../nbs/labelling.store.ipynb #68a8a975
+# %% ../../nbs/labelling.store.ipynb #5258924c
 def save_labels(
     folder: str | Path,                                  # labels/<recipe hash>; replaced when it exists
     recipe: Recipe,
@@ -118,6 +119,7 @@ def save_labels(
         del hidden
     return read_labels(folder)
 
+# %% ../../nbs/labelling.store.ipynb #59ab9650
 def read_labels(
     folder: str | Path, # labels/<recipe hash>
 ) -> Labels:
@@ -132,7 +134,7 @@ def read_labels(
         raise LabelError(f"labels in {folder} do not fit together (hidden {hidden.shape}, pointer up to {pointer.max(initial=-1)}): remove the folder and label again")
     return Labels(folder, recipe, hidden, pointer, mean, std, info)
 
-# %% ../../nbs/labelling.store.ipynb #5fcd57d7
+# %% ../../nbs/labelling.store.ipynb #fcfb836e
 def list_labels(
     dataset_folder: str | Path,
     labels_dir: str | Path = "", # where label folders lie, when not in the dataset
@@ -141,6 +143,7 @@ def list_labels(
     place = Path(labels_dir) if str(labels_dir) else Path(dataset_folder) / "labels"
     return {p.parent.name: p.parent for p in sorted(place.glob("*/labels.json")) if not p.parent.name.startswith(".")}
 
+# %% ../../nbs/labelling.store.ipynb #b6952053
 def load_labels(
     dataset_folder: str | Path,
     recipe_hash: str | None = None, # which set; not needed when there is one

@@ -23,8 +23,8 @@ from ..world.codes import encode
 from ..world.edits import stack
 
 # %% auto #0
-__all__ = ['AT_ONCE', 'HIDDEN', 'encode_states', 'look', 'shuffled_rows', 'hidden_states', 'Answers', 'ask', 'curves', 'verdicts',
-           'language_effect', 'plot_curves', 'plot_policy']
+__all__ = ['AT_ONCE', 'HIDDEN', 'ENOUGH', 'encode_states', 'look', 'shuffled_rows', 'hidden_states', 'Answers', 'ask', 'curves',
+           'verdicts', 'language_effect', 'plot_curves', 'plot_policy']
 
 # %% ../../nbs/probing.values.ipynb #6c51f72f
 AT_ONCE = 64
@@ -126,7 +126,10 @@ def ask(
     rows = pd.concat(tables, ignore_index=True)
     return Answers(rows, np.concatenate(policies), np.concatenate(references), tuple(agent.world.action_names))
 
-# %% ../../nbs/probing.values.ipynb #d73b092e
+# %% ../../nbs/probing.values.ipynb #e4cd416e
+ENOUGH = 4  # bases for a verdict
+
+
 def curves(
     answers: Answers,
 ) -> pd.DataFrame:  # one row an agent, hidden state, suite, kind of base and level
@@ -154,7 +157,7 @@ def verdicts(
         strongest = table[(table["suite"] == suite.name) & (table["level"] == suite.levels[0])]
         for row in strongest.itertuples():
             sign = int(np.sign(row.low)) if np.sign(row.low) == np.sign(row.high) else 0
-            answer = "unclear" if not sign else "yes" if sign == suite.expected else "no"
+            answer = "too few bases" if row.bases < ENOUGH else "unclear" if not sign else "yes" if sign == suite.expected else "no"
             out.append({
                 "suite": suite.question, "agent": row.agent, "hidden": row.hidden, "base": row.kind, "at": f"{row.level:g} {suite.x}", "bases": row.bases, "V": row.V,
                 "change of V": f"{row.dV:+.3f} [{row.low:+.3f}, {row.high:+.3f}]", "expected": "rises" if suite.expected > 0 else "falls", "as expected": answer,
@@ -184,7 +187,7 @@ def language_effect(
         out.append(line)
     return pd.DataFrame(out)
 
-# %% ../../nbs/probing.values.ipynb #3c109911
+# %% ../../nbs/probing.values.ipynb #3a7d612a
 def plot_curves(
     table: pd.DataFrame,  # from `curves`
     suites: Sequence[Suite],
@@ -192,7 +195,7 @@ def plot_curves(
 ) -> plt.Figure:
     "Change of V against the unedited state, a panel for each suite, a line for each agent and hidden state"
     shown = [s for s in suites if ((table["suite"] == s.name) & (table["kind"] == kind)).any()]
-    columns = min(3, len(shown))
+    columns = 2 if len(shown) in (2, 4) else min(3, len(shown))
     rows = -(-len(shown) // columns)
     fig, axes = plt.subplots(rows, columns, figsize=(4 * columns, 3.1 * rows), squeeze=False, layout="constrained")
     names, styles = list(dict.fromkeys(table["agent"])), {"none": "-", "real": "-", "zero": "--", "shuffled": ":"}
