@@ -54,7 +54,7 @@ class Trace(NamedTuple):
     reward: jax.Array
     alive: jax.Array  # whether the slot was playing before this step
 
-# %% ../../nbs/evaluation.rollout.ipynb #0f866ecc
+# %% ../../nbs/evaluation.rollout.ipynb #58f175a7
 def _strong(states):
     "The same states without weak types"
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
@@ -66,6 +66,7 @@ def _floor(states) -> jax.Array:
     return jnp.zeros(len(states.player_position), jnp.int32) if level is None else level.astype(jnp.int32)
 
 
+@partial(jax.jit, static_argnums=0)  # traced once, though the segment asks for its shapes first
 def _step(world: World, agent: Agent, label, slots: Slots) -> tuple[Slots, Trace]:
     "One step of every slot"
     logits, value, memory = agent.apply(slots.codes, label, slots.memory, slots.step == 0)

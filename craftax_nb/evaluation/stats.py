@@ -87,7 +87,7 @@ def episodes_needed(
     z = NormalDist().inv_cdf(0.5 + level / 2) + NormalDist().inv_cdf(power)
     return max(2, math.ceil((z * spread / effect) ** 2))
 
-# %% ../../nbs/evaluation.stats.ipynb #c45a566c
+# %% ../../nbs/evaluation.stats.ipynb #ad85d2c7
 def summary(
     results: Mapping,  # agent's name -> Results, on the same worlds
     baseline: str | None = None,  # whom the others are compared with; default: the last
@@ -104,9 +104,10 @@ def summary(
         row["achievements"] = r.achievements.sum(1).mean()
         row["floor"], row["deepest_floor"] = r.floors.mean(), r.floors.max()
         row["cut"] = r.cut.mean()
-        other = results[baseline].returns
-        row["difference"], row["difference_low"], row["difference_high"] = paired_difference(r.returns, other)
-        row["episodes_for_1_point"] = episodes_needed(r.returns, other) if len(other) > 1 and name != baseline else np.nan
+        common = min(len(r.returns), len(results[baseline].returns))  # the same worlds: episode e of a seed is one world
+        pair = r.returns[:common], results[baseline].returns[:common]
+        row["difference"], row["difference_low"], row["difference_high"] = paired_difference(*pair)
+        row["episodes_for_1_point"] = episodes_needed(*pair) if common > 1 and name != baseline else np.nan
         rows.append(row)
     table = pd.DataFrame(rows).set_index("agent")
     table.attrs["baseline"] = baseline

@@ -82,7 +82,7 @@ class Job:
         self.namespace.update(values)
         return values
 
-# %% ../../nbs/jobs.params.ipynb #49a59c77
+# %% ../../nbs/jobs.params.ipynb #eb7c5c50
 def _names(x) -> tuple:
     return (x,) if isinstance(x, str) else tuple(x)
 
@@ -90,7 +90,7 @@ def _names(x) -> tuple:
 def _start(
     self: Job,
     dataset=(),       # names of parameters that must name a data set
-    checkpoint=(),    # names of parameters that must name a checkpoint
+    checkpoint=(),    # names of parameters that must name a checkpoint, or several separated by commas
     positive=(),      # names of parameters that must be greater than 0
     choices=None,     # {name: allowed values}
     optional=(),      # of these names, those that may be "" or None
@@ -107,7 +107,8 @@ def _start(
         for name in _names(names):
             if values[name] or name not in _names(optional):
                 try:
-                    find(values[name])
+                    for one in str(values[name]).split(","):
+                        find(one.strip())
                 except (DatasetError, CheckpointError) as e:
                     raise ParameterError(f"{self.name}: {name}: {e}") from None
     try:

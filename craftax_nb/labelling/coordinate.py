@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['label_points', 'Plan', 'plan_labels', 'layer_parameters', 'matmul_speed', 'estimate', 'duration', 'ProgressLine',
-           'known_texts', 'put_jobs', 'Workers', 'label_texts', 'labels_place', 'label_dataset']
+           'known_texts', 'put_jobs', 'Workers', 'Stopped', 'label_texts', 'labels_place', 'label_dataset']
 
 # %% ../../nbs/labelling.coordinate.ipynb #476feef4
 import json
@@ -190,7 +190,10 @@ class Workers:
     def end(self):
         for p in self.processes: end_process(p, grace=1.0)
 
-# %% ../../nbs/labelling.coordinate.ipynb #37c100dd
+# %% ../../nbs/labelling.coordinate.ipynb #839999e8
+class Stopped(RuntimeError):
+    "Labelling was told to stop; what is whole is kept"
+
 def label_texts(
     texts: list[str],     # distinct
     recipe: Recipe,       # resolved
@@ -200,6 +203,7 @@ def label_texts(
     chunk: int = 32,      # texts a job
     ttl: float = 30.0,    # seconds of silence after which a worker counts as dead
     progress=None,        # called with a line
+    stopping=None,        # called now and then: True ends it with Stopped (a job was told to stop)
     command: list | None = None, # of a worker, for tests
 ) -> int:                 # texts that were computed now
     "Computes the vectors of texts that have none yet; raises LabelError when it can not finish"
@@ -215,14 +219,14 @@ def label_texts(
         command = command or [sys.executable, "-m", "craftax_nb.labelling.worker", "--threads", threads]
         try:
             crew = Workers(min(workers, jobs), [*command, "--queue", queue.name, "--ttl", ttl], url, partial / "logs")
-            _watch(queue, crew, jobs, len(missing), chunk, progress)
+            _watch(queue, crew, jobs, len(missing), chunk, progress, stopping or (lambda: False))
         finally:
             if crew: crew.end()
             queue.drop()
     return len(missing)
 
-# %% ../../nbs/labelling.coordinate.ipynb #0b58fc4a
-def _watch(queue: Queue, crew: Workers, jobs: int, total: int, chunk: int, progress):
+# %% ../../nbs/labelling.coordinate.ipynb #097b3f73
+def _watch(queue: Queue, crew: Workers, jobs: int, total: int, chunk: int, progress, stopping):
     "Until all jobs are done"
     begun, first, shown, running = time.time(), None, 0.0, len(crew.processes)
     while True:
@@ -236,6 +240,7 @@ def _watch(queue: Queue, crew: Workers, jobs: int, total: int, chunk: int, progr
             progress(f"label: {done:,} of {total:,} texts, {running} workers, {left}")
             shown = time.time()
         if counts["done"] == jobs: return
+        if stopping(): raise Stopped(f"stopped with {done:,} of {total:,} texts; they are kept")
         if dead := queue.dead():
             reason = next(iter(dead.values()))["reason"]
             raise LabelError(f"{len(dead)} of {jobs} jobs failed {queue.deliveries} times: {reason}; what is whole is kept, run label again")

@@ -58,21 +58,22 @@ def look(
     logits, value = zip(*_in_chunks(take, len(codes)), strict=True)
     return np.concatenate(value), np.concatenate(logits)
 
-# %% ../../nbs/probing.values.ipynb #a3fbb2c7
+# %% ../../nbs/probing.values.ipynb #f2e8cfd0
 HIDDEN = ("real", "zero", "shuffled")
 
 
 def shuffled_rows(
     probes: Sequence[Probe],
-) -> np.ndarray:  # (n,) int: for each probe the row of another base at the same level, or of another probe where it has no peer
-    "Whose hidden state each probe gets instead of its own"
-    groups: dict = {}
+) -> np.ndarray:  # (n,) int: the row of another base's reference, the same for all levels of a base
+    "Whose hidden state each probe gets instead of its own; its own reference's only where there is no other base"
+    references = [i for i, p in enumerate(probes) if p.level is None]
+    out = np.zeros(len(probes), int)
     for i, p in enumerate(probes):
-        groups.setdefault((p.suite, p.kind, p.level), []).append(i)
-    out = (np.arange(len(probes)) + len(probes) // 2) % len(probes)
-    for rows in groups.values():
-        if len(rows) > 1:
-            out[rows] = np.roll(rows, 1)
+        peers = [j for j in references if (probes[j].suite, probes[j].kind) == (p.suite, p.kind)]
+        if len(peers) == 1:
+            peers = [j for j in references if probes[j].suite == p.suite and probes[j].base != p.base] + peers
+        mine = next((k for k, j in enumerate(peers) if probes[j].base == p.base and probes[j].kind == p.kind), 0)
+        out[i] = peers[mine - 1]
     return out
 
 
