@@ -38,7 +38,7 @@ def final_table(
     rows = [(name, last[name], *MEANINGS[name]) for name in MEANINGS if name in last and pd.notna(last[name])]
     return pd.DataFrame(rows, columns=["metric", "value", "unit", "meaning"]).set_index("metric").round(4)
 
-# %% ../../nbs/offline.report.ipynb #3a518364
+# %% ../../nbs/offline.report.ipynb #70b92c94
 PLOTS = [
     ("what is minimised", "", ["actor_loss", "critic_loss"]),
     ("effective sample size", "share of a batch", ["ess"]),
@@ -60,6 +60,8 @@ def curves(
         for name in names:
             ax.plot(table.step, table[name], label=name.replace("_", " "), marker="." if len(table) < 3 else None)
         ax.set(title=title, xlabel="gradient steps", ylabel=unit)
+        if "critic_loss" in names:
+            ax.set_yscale("log")
         if names == ["ess"]:
             ax.axhspan(0, 0.05, color="tab:red", alpha=0.2)
             ax.axhspan(0.95, 1, color="tab:red", alpha=0.2)

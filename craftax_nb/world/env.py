@@ -24,6 +24,11 @@ from .codes import FULL, ObsSpec, encode
 # %% auto #0
 __all__ = ['CHUNK', 'World', 'StepOut', 'step_lazy']
 
+# %% ../../nbs/world.env.ipynb #fd511462
+def _strong(tree):
+    "The same arrays without weak types"
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, jnp.asarray(x).dtype), tree)
+
 # %% ../../nbs/world.env.ipynb #af9a0f28
 @cache
 def _upstream(env_name: str):
@@ -40,7 +45,7 @@ def _achievement_values(env_name: str) -> np.ndarray:
         return np.asarray(constants.ACHIEVEMENT_REWARD_MAP, np.float32)
     return np.ones(len(constants.Achievement), np.float32)
 
-# %% ../../nbs/world.env.ipynb #e3030e42
+# %% ../../nbs/world.env.ipynb #5ac6e842
 @dataclass(frozen=True)
 class World:
     "One of the two games"
@@ -71,7 +76,7 @@ class World:
     def reset(self, key: jax.Array):
         "The first state of a new world"
         env, params, *_ = _upstream(self.env_name)
-        return env.reset_env(key, params)[1]
+        return _strong(env.reset_env(key, params)[1])
 
     def step(
         self,
@@ -85,7 +90,7 @@ class World:
         state, reward = logic.craftax_step(key, state, action, params, *static)
         endless = params.replace(max_timesteps=jnp.iinfo(jnp.int32).max)
         terminated = logic.is_game_over(state, endless, *(static if self.spec is FULL else ()))
-        return state, reward.astype(jnp.float32), terminated, ~terminated & (state.timestep >= self.max_timesteps)
+        return _strong(state), reward.astype(jnp.float32), terminated, ~terminated & (state.timestep >= self.max_timesteps)
 
     def reset_many(self, key: jax.Array, n: int):
         "The first states of `n` worlds; world i depends on `key` and i alone. Called from the host"
