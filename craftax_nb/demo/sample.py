@@ -19,10 +19,10 @@ from ..nets.agent import load_agent, save_agent
 # %% auto #0
 __all__ = ['FOLDER', 'DATA', 'NARROW', 'PLAY', 'LEARN', 'TRANSITIONS', 'choose', 'make_sample']
 
-# %% ../../nbs/demo.sample.ipynb #4e2447e7
+# %% ../../nbs/demo.sample.ipynb #c9143120
 FOLDER, DATA = "runs/sample", "runs/sample/data"
 NARROW = {"width": 24, "steps": 2000}
-PLAY = [Step("ppo", "nbs/train_ppo.ipynb", {"steps": 1_048_576, "num_envs": 64, "width": 24, "learning_rate": 1e-3, "collect_last": 131_072})]
+PLAY = [Step("ppo", "nbs/train_ppo.ipynb", {"steps": 1_048_576, "num_envs": 64, "width": 24, "lr": 1e-3, "collect_last": 131_072})]
 LEARN = [
     Step("label", "nbs/label.ipynb", {"data": DATA, "cadence": 20}),
     Step("awr", "nbs/train_awr.ipynb", {"data": DATA, **NARROW}),

@@ -41,14 +41,19 @@ th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align:
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .quiet { opacity: .7; font-size: 14px }
 """
 
-# %% ../../nbs/demo.summary.ipynb #911f508a
+# %% ../../nbs/demo.summary.ipynb #6146fe35
 def _inline(path: Path, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _table(path: Path, rows: int = 40) -> str:
+    "A table as HTML; columns x, x_low and x_high become one with its interval"
     table = pd.read_csv(path)
     more = f"<p class=quiet>{len(table) - rows} more rows in {html.escape(path.name)}</p>" if len(table) > rows else ""
+    for name in [name for name in table if {f"{name}_low", f"{name}_high"} <= set(table)]:
+        low, high = table.pop(f"{name}_low"), table.pop(f"{name}_high")
+        table[name] = [f"{x:.2f} [{a:.2f}, {b:.2f}]" for x, a, b in zip(table[name], low, high, strict=True)]
+    table.columns = [name.replace("_", " ") for name in table]
     return table.head(rows).to_html(index=False, border=0, float_format=lambda x: f"{x:.3g}", na_rep="") + more
 
 
@@ -60,7 +65,7 @@ def section(
     title, text = TITLES.get(name, (name, ""))
     parts = [f"<h2 id={name}>{html.escape(title)}</h2><p>{html.escape(text)}</p>"]
     parts += [f'<p><img alt="{html.escape(p.stem.replace("_", " "))}" src="{_inline(p, "image/png")}"></p>' for p in sorted(run_dir.glob("figures/*.png"))]
-    parts += [_table(path) for path in sorted(run_dir.glob("*.csv"))]
+    parts += [_table(path) for path in sorted(run_dir.glob("table.csv"))]
     parts += [f'<p><video controls loop muted src="{_inline(p, "video/mp4")}"></video></p>' for p in sorted(run_dir.rglob("*.mp4"))]
     status = read_status(run_dir)
     numbers = ", ".join(f"{k.replace('_', ' ')} {v:.4g}" if isinstance(v, float) else f"{k.replace('_', ' ')} {v}" for k, v in status.get("summary", {}).items())

@@ -127,7 +127,7 @@ def ask(
     rows = pd.concat(tables, ignore_index=True)
     return Answers(rows, np.concatenate(policies), np.concatenate(references), tuple(agent.world.action_names))
 
-# %% ../../nbs/probing.values.ipynb #e4cd416e
+# %% ../../nbs/probing.values.ipynb #84d73473
 ENOUGH = 4  # bases for a verdict
 
 
@@ -138,7 +138,7 @@ def curves(
     out, rows = [], answers.rows
     for key, group in rows.groupby(["agent", "hidden", "suite", "kind", "level"], sort=False):
         mine = group.index.to_numpy()
-        low, high = interval(group["dV"])
+        low, high = map(float, interval(group["dV"]))
         change = (answers.policy[mine] - answers.policy[answers.reference[mine]]).mean(0)
         action = int(np.abs(change).argmax())
         out.append(dict(
