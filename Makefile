@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-services bench lab clean
+.PHONY: help setup demo test test-all test-services bench lab readme clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -38,6 +38,11 @@ bench: setup ## all benchmarks, or one: make bench B=name
 
 lab: setup ## open JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=.
+
+readme: setup ## README.md from nbs/index.ipynb
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN nbs/index.ipynb
+	$(BIN)/nbdev_clean --fname nbs/index.ipynb
+	$(BIN)/python .ci/readme.py
 
 clean: ## remove caches; runs/ and .venv stay
 	rm -rf build dist *.egg-info .ruff_cache _proc _docs

@@ -78,6 +78,7 @@ def main():
         serial = [("nbdev_clean changes nothing", lambda: unchanged_by("nbdev_clean")),
                   ("nbdev_export changes nothing", lambda: unchanged_by("nbdev_export")),
                   ("nothing changed or untracked", nothing_left),
+                  ("README is what index says", lambda: call(sys.executable, ".ci/readme.py", "--check")),
                   ("ruff", lambda: call(BIN / "ruff", "check", "--force-exclude", "."))]
     for path in notebooks("service" if args.services else None):
         if not args.only or path.stem in args.only:

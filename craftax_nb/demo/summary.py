@@ -18,9 +18,9 @@ from ..jobs.files import git_revision, read_json
 from ..jobs.runs import read_status
 
 # %% auto #0
-__all__ = ['TITLES', 'STYLE', 'section', 'write_summary']
+__all__ = ['TITLES', 'TABLES', 'STYLE', 'section', 'write_summary']
 
-# %% ../../nbs/demo.summary.ipynb #85b264ba
+# %% ../../nbs/demo.summary.ipynb #1c26136d
 TITLES = {
     "ppo": ("PPO learns to play", "Return of the episodes that ended, over environment steps. Random play is in the evaluation table below."),
     "label": ("A language model reads the states", "States as text, their hidden states in a small language model, one label every few steps."),
@@ -32,6 +32,8 @@ TITLES = {
     "inspect": ("One state, inspected", "Open nbs/inspect.ipynb in JupyterLab to scrub through an episode."),
 }
 
+TABLES = {"evaluate": ["table.csv"], "probe": ["verdicts.csv", "language.csv"]}
+
 STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 20%, transparent) }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem }
@@ -41,7 +43,7 @@ th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align:
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .quiet { opacity: .7; font-size: 14px }
 """
 
-# %% ../../nbs/demo.summary.ipynb #6146fe35
+# %% ../../nbs/demo.summary.ipynb #f1f61778
 def _inline(path: Path, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
@@ -65,7 +67,7 @@ def section(
     title, text = TITLES.get(name, (name, ""))
     parts = [f"<h2 id={name}>{html.escape(title)}</h2><p>{html.escape(text)}</p>"]
     parts += [f'<p><img alt="{html.escape(p.stem.replace("_", " "))}" src="{_inline(p, "image/png")}"></p>' for p in sorted(run_dir.glob("figures/*.png"))]
-    parts += [_table(path) for path in sorted(run_dir.glob("table.csv"))]
+    parts += [_table(run_dir / table) for table in TABLES.get(name, [])]
     parts += [f'<p><video controls loop muted src="{_inline(p, "video/mp4")}"></video></p>' for p in sorted(run_dir.rglob("*.mp4"))]
     status = read_status(run_dir)
     numbers = ", ".join(f"{k.replace('_', ' ')} {v:.4g}" if isinstance(v, float) else f"{k.replace('_', ' ')} {v}" for k, v in status.get("summary", {}).items())

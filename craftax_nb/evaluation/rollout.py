@@ -54,13 +54,7 @@ class Trace(NamedTuple):
     reward: jax.Array
     alive: jax.Array  # whether the slot was playing before this step
 
-# %% ../../nbs/evaluation.rollout.ipynb #58f175a7
-def _strong(states):
-    "The same states without weak types"
-    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    return jax.tree.map(lambda x: x if is_key(x) else jax.lax.convert_element_type(x, x.dtype), states)
-
-
+# %% ../../nbs/evaluation.rollout.ipynb #4dfc2205
 def _floor(states) -> jax.Array:
     level = getattr(states, "player_level", None)
     return jnp.zeros(len(states.player_position), jnp.int32) if level is None else level.astype(jnp.int32)
@@ -73,7 +67,6 @@ def _step(world: World, agent: Agent, label, slots: Slots) -> tuple[Slots, Trace
     keys = jax.vmap(lambda key, step: jax.random.split(jax.random.fold_in(key, step)))(slots.key, slots.step)
     action = jax.vmap(jax.random.categorical)(keys[:, 0], logits)
     states, reward, terminated, truncated = jax.vmap(world.step)(keys[:, 1], slots.states, action)
-    states = _strong(states)
     alive = slots.alive
     keep = lambda new, old: jnp.where(alive.reshape(-1, *[1] * (new.ndim - 1)), new, old)
     after = Slots(
@@ -107,7 +100,7 @@ def _segment(
     _, slots, trace = jax.lax.while_loop(lambda c: (c[0] < steps) & c[1].alive.any(), body, (0, slots, blank))
     return slots, trace
 
-# %% ../../nbs/evaluation.rollout.ipynb #fafe5bf3
+# %% ../../nbs/evaluation.rollout.ipynb #d05e6c07
 BATCH = 32  # worlds that are generated at once
 
 
@@ -129,7 +122,7 @@ def _empty(world: World, memory, fresh, seats: jax.Array) -> Slots:
     "Slots without any episode in them"
     n = len(seats)
     zeros = lambda dtype, *shape: jnp.zeros((n, *shape), dtype)
-    states = _strong(jax.tree.map(lambda x: x[seats % BATCH], fresh))
+    states = jax.tree.map(lambda x: x[seats % BATCH], fresh)
     return Slots(
         states, jax.vmap(encode)(states), memory, _episode_keys(0, seats), zeros(jnp.int32), zeros(bool), zeros(jnp.float32),
         zeros(bool, len(world.achievement_names)), zeros(jnp.int32), zeros(bool), zeros(bool),
@@ -140,7 +133,7 @@ def _empty(world: World, memory, fresh, seats: jax.Array) -> Slots:
 def _seat(slots: Slots, fresh, keys: jax.Array, source: jax.Array) -> Slots:
     "Begin an episode in world `source[i]` of `fresh` in slot i, or leave the slot where that is -1"
     pick = lambda new, old: jnp.where((source >= 0).reshape(-1, *[1] * (old.ndim - 1)), new, old)
-    states = _strong(jax.tree.map(lambda x, old: pick(x[source], old), fresh, slots.states))
+    states = jax.tree.map(lambda x, old: pick(x[source], old), fresh, slots.states)
     cleared = {name: pick(0, getattr(slots, name)) for name in ("step", "total", "achievements", "floor", "terminated", "truncated")}
     cleared = {name: x.astype(getattr(slots, name).dtype) for name, x in cleared.items()}
     codes = pick(jax.vmap(encode)(states), slots.codes)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['start_process', 'is_alive', 'end_process']
 
-# %% ../../nbs/jobs.processes.ipynb #8a485fae
+# %% ../../nbs/jobs.processes.ipynb #5b8fb8e9
 import contextlib
 import ctypes
 import os
@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import psutil
 
-# %% ../../nbs/jobs.processes.ipynb #063555ca
+# %% ../../nbs/jobs.processes.ipynb #96f36812
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 
@@ -29,7 +30,9 @@ def start_process(
     def child():
         if _libc:
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    return subprocess.Popen([str(c) for c in command], start_new_session=True, preexec_fn=child, **kwargs)
+    with warnings.catch_warnings():  # JAX warns of forks; this child is another program at once
+        warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+        return subprocess.Popen([str(c) for c in command], start_new_session=True, preexec_fn=child, **kwargs)
 
 
 def is_alive(pid: int) -> bool:

@@ -6,7 +6,7 @@
 __all__ = ['label_points', 'Plan', 'plan_labels', 'layer_parameters', 'matmul_speed', 'estimate', 'duration', 'ProgressLine',
            'known_texts', 'put_jobs', 'Workers', 'Stopped', 'label_texts', 'labels_place', 'label_dataset']
 
-# %% ../../nbs/labelling.coordinate.ipynb #476feef4
+# %% ../../nbs/labelling.coordinate.ipynb #7a9c2193
 import json
 import os
 import shutil
@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from ..jobs.files import show_path, write_json
-from ..jobs.processes import end_process
-from .queue import Queue, connect, redis_server, start_quietly
+from ..jobs.processes import end_process, start_process
+from .queue import Queue, connect, redis_server
 from .recipe import Recipe
 from .store import LabelError, Labels, load_chunk, read_labels, save_labels, text_key
 
@@ -165,7 +165,7 @@ def put_jobs(
         jobs[name] = {"folder": str(partial), "chunk": name}
     return queue.put(jobs)
 
-# %% ../../nbs/labelling.coordinate.ipynb #7dec9755
+# %% ../../nbs/labelling.coordinate.ipynb #4c9fd7cb
 class Workers:
     "Worker processes on this machine"
     def __init__(self, number: int, command: list, url: str, logs: Path):
@@ -175,7 +175,7 @@ class Workers:
     def _log(self, i: int) -> Path: return self.logs / f"worker-{i}.log"
 
     def _start(self, i: int) -> subprocess.Popen:
-        with self._log(i).open("ab") as log: return start_quietly(self.command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        with self._log(i).open("ab") as log: return start_process(self.command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def check(self):
         "Restarts a worker that died; raises LabelError when that is no use"

@@ -24,10 +24,11 @@ from .codes import FULL, ObsSpec, encode
 # %% auto #0
 __all__ = ['CHUNK', 'World', 'StepOut', 'step_lazy']
 
-# %% ../../nbs/world.env.ipynb #fd511462
+# %% ../../nbs/world.env.ipynb #856eada6
 def _strong(tree):
     "The same arrays without weak types"
-    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, jnp.asarray(x).dtype), tree)
+    is_key = lambda x: jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
+    return jax.tree.map(lambda x: x if is_key(x) else jax.lax.convert_element_type(x, jnp.asarray(x).dtype), tree)
 
 # %% ../../nbs/world.env.ipynb #af9a0f28
 @cache
