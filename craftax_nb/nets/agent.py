@@ -119,7 +119,7 @@ def check_files(folder: Path, meta: Mapping) -> None:
         if have.get(name) != sum:
             raise ValueError(f"{name} is {'damaged' if name in have else 'missing'}")
 
-# %% ../../nbs/nets.agent.ipynb #dd06fe28
+# %% ../../nbs/nets.agent.ipynb #dd0dc7e1
 def save_arrays(path, arrays: Mapping) -> None:
     "Numpy arrays into one safetensors file"
     from safetensors.numpy import save_file
@@ -135,6 +135,7 @@ def write_weights(folder: Path, params, spec: NetSpec, framework: str, dtype: st
     if framework == "flax":
         import orbax.checkpoint as ocp
         ocp.PyTreeCheckpointer().save((folder / "weights").resolve(), params)
+        (folder / "weights" / "commit_success.txt").unlink(missing_ok=True)  # names the absolute path of this machine, and nothing reads it
     elif framework == "torch":
         save_arrays(folder / "weights.safetensors", {k: v.astype(dtype) for k, v in torch_from_flax(params, spec).items()})
     else:
