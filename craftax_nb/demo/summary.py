@@ -20,7 +20,7 @@ from ..jobs.runs import read_status
 # %% auto #0
 __all__ = ['TITLES', 'TABLES', 'STYLE', 'section', 'write_summary']
 
-# %% ../../nbs/demo.summary.ipynb #1c26136d
+# %% ../../nbs/demo.summary.ipynb #c1cf7cbe
 TITLES = {
     "ppo": ("PPO learns to play", "Return of the episodes that ended, over environment steps. Random play is in the evaluation table below."),
     "label": ("A language model reads the states", "States as text, their hidden states in a small language model, one label every few steps."),
@@ -36,9 +36,9 @@ TABLES = {"evaluate": ["table.csv"], "probe": ["verdicts.csv", "language.csv"]}
 
 STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 20%, transparent) }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 1250px; margin: 2rem auto; padding: 0 1rem }
 img, video { max-width: 100%; background: white; border-radius: 4px } nav a { margin-right: 1rem }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; display: block; overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; display: block; overflow-x: auto }
 th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap } td:first-child, th:first-child { text-align: left }
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .quiet { opacity: .7; font-size: 14px }
 """
