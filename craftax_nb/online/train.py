@@ -69,7 +69,7 @@ def episode_metrics(
     return {"episodes": int(ended.sum()), "episode_return": float(returns.mean()), "episode_length": float(rollout.episode_length[ended].mean()),
             "achievements": float(rollout.achievements[ended].sum(-1).mean()), "recent_return": float(np.mean(recent))}
 
-# %% ../../nbs/online.train.ipynb #58c95845
+# %% ../../nbs/online.train.ipynb #ac0dae66
 COLUMNS = ("codes", "next_codes", "action", "reward", "terminated", "truncated", "log_prob", "value", "achievements")
 
 
@@ -94,12 +94,12 @@ def train_ppo(
             writer = _writer(run, ppo, update * ppo.batch if found and update > first_stored else None)
         train, rollout = collect(ppo, train)
         train, metrics = learn(ppo, train, rollout)
-        rollout = jax.tree.map(np.asarray, rollout)
+        rollout, metrics = jax.tree.map(np.asarray, rollout), {name: float(x) for name, x in metrics.items()}  # waits for both
         if writer:
             writer.add({name: getattr(rollout, name) for name in COLUMNS})
         busy += time.time() - began if update > start else 0.0  # the first one compiles
         rate = (update - start) * ppo.batch / busy if busy else None
-        run.log(step, **{k: float(v) for k, v in metrics.items()}, **episode_metrics(rollout, recent), **({"steps_per_second": rate} if rate else {}))
+        run.log(step, **metrics, **episode_metrics(rollout, recent), **({"steps_per_second": rate} if rate else {}))
         last = update + 1 == ppo.num_updates
         if last or run.stopping or (checkpoint_every and (update + 1) % checkpoint_every == 0):
             if writer:
