@@ -5,11 +5,10 @@
 # %% auto #0
 __all__ = ['discounted_sums', 'returns_to_go', 'gae', 'td_lambda']
 
-# %% ../../nbs/data.returns.ipynb #53b64476
+# %% ../../nbs/data.returns.ipynb #5ecc14cc
 import numpy as np
-from scipy.signal import lfilter
 
-# %% ../../nbs/data.returns.ipynb #007deab1
+# %% ../../nbs/data.returns.ipynb #a77f7d4c
 def discounted_sums(
     x: np.ndarray,  # (N,) float32, episodes one behind the other
     last: np.ndarray,  # (N,) bool, True at the last step of each episode
@@ -18,10 +17,14 @@ def discounted_sums(
     "y[t] = x[t] + d * y[t + 1] within each episode; ValueError unless the last episode ends at N"
     if x.shape != last.shape or (len(last) and not last[-1]):
         raise ValueError(f"x {x.shape} and last {last.shape} must have one shape, and the last step must end an episode")
-    ends = np.flatnonzero(last) + 1
-    out = np.empty(len(x), np.float64)
-    for start, end in zip(np.concatenate([[0], ends[:-1]]), ends, strict=True):
-        out[start:end] = lfilter([1.0], [1.0, -discount], x[start:end][::-1])[::-1]
+    ends = np.flatnonzero(last)
+    length = np.diff(ends, prepend=-1)
+    longest_first = np.argsort(-length, kind="stable")
+    ends, length = ends[longest_first], length[longest_first]
+    out = x.astype(np.float64)
+    for back in range(1, int(length.max(initial=0))):  # all episodes at once, from their ends
+        at = ends[: np.searchsorted(-length, -back)] - back
+        out[at] += discount * out[at + 1]
     return out.astype(np.float32)
 
 # %% ../../nbs/data.returns.ipynb #cb706d9a
