@@ -48,7 +48,7 @@ class Episode:
         if len(self.codes) != len(self) + 1 or not (self.terminated[-1] ^ self.truncated[-1]) or (self.terminated | self.truncated)[:-1].any():
             raise ValueError(f"an episode of {len(self)} steps needs {len(self) + 1} codes and one end, at its last step")
 
-# %% ../../nbs/data.shards.ipynb #82300caa
+# %% ../../nbs/data.shards.ipynb #12ed0304
 class EpisodeWriter:
     "Cuts rollouts into episodes and writes them as shards; ValueError if the folder holds shards already and this is no resume"
 
@@ -88,28 +88,33 @@ class EpisodeWriter:
                     self.open[env] = []
                 start = end
 
-    def commit(self, step: int) -> None:
-        "Writes the ended episodes as a shard and the running ones beside it; `step` orders the shards"
-        if self.ended:
-            _write_shard(self.folder / f"shard-{step:09d}", self.ended, self.world, self.policy, step)
-            self.ended = []
-        running = {f"{env}.{name}": np.concatenate([p[name] for p in pieces]) for env, pieces in enumerate(self.open or []) if pieces for name in pieces[0]}
-        temporary = self.folder / f".running-{step:09d}.tmp-{os.getpid()}.npz"
-        np.savez(temporary, envs=len(self.open or []), **running)
-        os.replace(temporary, self.folder / f"running-{step:09d}.npz")
-        for old in sorted(self.folder.glob("running-*.npz"))[:-2]:
+# %% ../../nbs/data.shards.ipynb #5f3deadd
+def _commit(self: EpisodeWriter, step: int) -> None:
+    "Writes the ended episodes as a shard and the running ones beside it; `step` orders the shards"
+    if self.ended:
+        _write_shard(self.folder / f"shard-{step:09d}", self.ended, self.world, self.policy, step)
+        self.ended = []
+    running = {f"{env}.{name}": np.concatenate([p[name] for p in pieces]) for env, pieces in enumerate(self.open or []) if pieces for name in pieces[0]}
+    temporary = self.folder / f".running-{step:09d}.tmp-{os.getpid()}.npz"
+    np.savez(temporary, envs=len(self.open or []), **running)
+    os.replace(temporary, self.folder / f"running-{step:09d}.npz")
+    for old in sorted(self.folder.glob("running-*.npz"))[:-2]:
+        old.unlink()
+
+
+def _close(self: EpisodeWriter, step: int) -> None:
+    "Cuts the running episodes, writes them too, and ends the collection"
+    self.ended += [_join(pieces, cut=True) for pieces in self.open or [] if pieces]
+    self.open = None
+    if self.ended:
+        _write_shard(self.folder / f"shard-{step:09d}-cut", self.ended, self.world, self.policy, step)
+    self.ended = []
+    if (self.folder / f"shard-{step:09d}-cut").exists():
+        for old in self.folder.glob("running-*.npz"):
             old.unlink()
 
-    def close(self, step: int) -> None:
-        "Cuts the running episodes, writes them too, and ends the collection"
-        self.ended += [_join(pieces, cut=True) for pieces in self.open or [] if pieces]
-        self.open = None
-        if self.ended:
-            _write_shard(self.folder / f"shard-{step:09d}-cut", self.ended, self.world, self.policy, step)
-        self.ended = []
-        if (self.folder / f"shard-{step:09d}-cut").exists():
-            for old in self.folder.glob("running-*.npz"):
-                old.unlink()
+
+EpisodeWriter.commit, EpisodeWriter.close = _commit, _close
 
 # %% ../../nbs/data.shards.ipynb #da7d715f
 def _restore(self, step: int) -> None:
