@@ -207,7 +207,7 @@ def status(
     return (f'<div class="craftax-status" style="line-height:1.45"><div>step <b>{step}</b> of {last}: {happened}</div><div>{value} &nbsp; {to_go}</div>'
             f'<div>{needs}</div><div style="margin-top:6px;opacity:0.85">{html.escape(shown.texts[step])}</div></div>')
 
-# %% ../../nbs/widgets.inspector.ipynb #f3381479
+# %% ../../nbs/widgets.inspector.ipynb #4cce7ebf
 def _tile(spec) -> int:  # pixels, for a picture of about 400
     return 2 * (200 // spec.map_shape[1])
 
@@ -239,34 +239,40 @@ class Inspector(widgets.VBox):
         self.events.observe(self._jump, "value")
         self.go(episode, step)
 
-    def go(self, number: int, step: int = 0) -> None:
-        "Shows another episode"
-        if number not in self.traces:
-            self.traces = {**dict(list(self.traces.items())[-7:]), number: trace(self.dataset, number, self.agent, self.gamma)}
-        self.shown = self.traces[number]
-        self.shown.check(step)
-        self.parts = _curve_parts(self.shown)
-        last = len(self.shown) - 1
-        with self.hold_trait_notifications():
-            self.events.options = [(f"{s}: {_plain(name)}", (s, name)) for s, name in self.shown.events] or [("none", (-1, ""))]
-            self.events.value = None
-        self.slider.max = self.player.max = last
-        if self.slider.value == step:
-            self.show(step)
-        self.slider.value = step
-
-    def show(self, step: int) -> None:
-        "Shows a step"
-        step = min(step, len(self.shown) - 1)
-        self.picture.value = png(draw(self.shown.episode.codes[step], _tile(self.dataset.spec)))
-        self.status.value, self.bars.value = status(self.shown, step), bars(self.shown, step)
-        self.curve.value = curve(self.shown, step, self.parts)
-
-    def _jump(self, change) -> None:
-        if change["new"] and change["new"][0] >= 0:
-            self.slider.value = change["new"][0]
+# %% ../../nbs/widgets.inspector.ipynb #22f7fab3
+def _go(self: Inspector, number: int, step: int = 0) -> None:
+    "Shows another episode"
+    if number not in self.traces:
+        self.traces = {**dict(list(self.traces.items())[-7:]), number: trace(self.dataset, number, self.agent, self.gamma)}
+    self.shown = self.traces[number]
+    self.shown.check(step)
+    self.parts = _curve_parts(self.shown)
+    last = len(self.shown) - 1
+    with self.hold_trait_notifications():
+        self.events.options = [(f"{s}: {_plain(name)}", (s, name)) for s, name in self.shown.events] or [("none", (-1, ""))]
+        self.events.value = None
+    self.slider.max = self.player.max = last
+    if self.slider.value == step:
+        self.show(step)
+    self.slider.value = step
 
 
+def _show(self: Inspector, step: int) -> None:
+    "Shows a step"
+    step = min(step, len(self.shown) - 1)
+    self.picture.value = png(draw(self.shown.episode.codes[step], _tile(self.dataset.spec)))
+    self.status.value, self.bars.value = status(self.shown, step), bars(self.shown, step)
+    self.curve.value = curve(self.shown, step, self.parts)
+
+
+def _jump(self: Inspector, change) -> None:
+    if change["new"] and change["new"][0] >= 0:
+        self.slider.value = change["new"][0]
+
+
+Inspector.go, Inspector.show, Inspector._jump = _go, _show, _jump
+
+# %% ../../nbs/widgets.inspector.ipynb #e8afadc5
 def inspector(
     dataset: Dataset,
     agent: Agent | None = None,  # whose values and policy are shown; without one, what was recorded
