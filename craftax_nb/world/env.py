@@ -22,7 +22,7 @@ from craftax.craftax_env import make_craftax_env_from_name
 from .codes import FULL, ObsSpec, encode
 
 # %% auto #0
-__all__ = ['CHUNK', 'World', 'StepOut', 'step_lazy']
+__all__ = ['CHUNK', 'World', 'StepOut', 'step_many']
 
 # %% ../../nbs/world.env.ipynb #856eada6
 def _strong(tree):
@@ -46,7 +46,7 @@ def _achievement_values(env_name: str) -> np.ndarray:
         return np.asarray(constants.ACHIEVEMENT_REWARD_MAP, np.float32)
     return np.ones(len(constants.Achievement), np.float32)
 
-# %% ../../nbs/world.env.ipynb #5ac6e842
+# %% ../../nbs/world.env.ipynb #74cc9962
 @dataclass(frozen=True)
 class World:
     "One of the two games"
@@ -97,9 +97,9 @@ class World:
         "The first states of `n` worlds; world i depends on `key` and i alone. Called from the host"
         return _reset_many(self, key, n)
 
-    def step_lazy(self, key: jax.Array, states, actions: jax.Array):
-        "One step of many environments; those that ended go on in a new world. See `step_lazy`"
-        return step_lazy(self, key, states, actions)
+    def step_many(self, key: jax.Array, states, actions: jax.Array):
+        "One step of many environments; those that ended go on in a new world. See `step_many`"
+        return step_many(self, key, states, actions)
 
 # %% ../../nbs/world.env.ipynb #b1fd9687
 CHUNK = 4  # worlds built at once
@@ -115,10 +115,11 @@ def _reset_many(world: World, key: jax.Array, n: int):
     chunks = [_reset_chunk(world, keys[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
 
-# %% ../../nbs/world.env.ipynb #4d63e646
+# %% ../../nbs/world.env.ipynb #02525f55
 class StepOut(NamedTuple):
-    "What one step of many environments gave; the state is the one before any reset"
+    "What one step of many environments gave; the state is the one before any reset, but for `codes`"
 
+    codes: jax.Array  # (n, width) uint8, after resets: what the next action is chosen from
     next_codes: jax.Array  # (n, width) uint8
     reward: jax.Array  # (n,) float32
     terminated: jax.Array  # (n,) bool
@@ -126,7 +127,7 @@ class StepOut(NamedTuple):
     achievements: jax.Array  # (n, achievements) bool, unlocked so far in this episode
 
 
-def step_lazy(
+def step_many(
     world: World,
     key: jax.Array,
     states,  # n environments
@@ -136,16 +137,17 @@ def step_lazy(
     n = len(actions)
     key_step, key_reset = jax.random.split(key)
     states, reward, terminated, truncated = jax.vmap(world.step)(jax.random.split(key_step, n), states, actions)
-    out = StepOut(jax.vmap(encode)(states), reward, terminated, truncated, states.achievements.astype(bool))
+    codes, achievements = jax.vmap(encode)(states), states.achievements.astype(bool)
     ended = terminated | truncated
     ended_first, num_ended = jnp.argsort(~ended), ended.sum()
 
     def build(carry):
-        built, states = carry
+        built, shown = carry
         slots = built + jnp.arange(CHUNK)
         fresh = jax.vmap(world.reset)(jax.vmap(jax.random.fold_in, (None, 0))(key_reset, slots))
+        fresh = fresh, jax.vmap(encode)(fresh)
         target = jnp.where(slots < num_ended, ended_first[jnp.minimum(slots, n - 1)], n)  # n is out of range: dropped
-        return built + CHUNK, jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), states, fresh)
+        return built + CHUNK, jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), shown, fresh)
 
-    _, states = jax.lax.while_loop(lambda carry: carry[0] < num_ended, build, (0, states))
-    return states, out
+    _, (states, shown) = jax.lax.while_loop(lambda carry: carry[0] < num_ended, build, (0, (states, codes)))
+    return states, StepOut(shown, codes, reward, terminated, truncated, achievements)
