@@ -6,7 +6,7 @@
 __all__ = ['Agent', 'random_agent', 'save_agent', 'checksums', 'check_files', 'save_arrays', 'load_arrays', 'write_weights',
            'read_weights', 'read_meta', 'load_agent']
 
-# %% ../../nbs/nets.agent.ipynb #873e039c
+# %% ../../nbs/nets.agent.ipynb #8d341e15
 import json
 import warnings
 import zlib
@@ -18,14 +18,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import unflatten_dict
 
 from ..jobs.checkpoints import CheckpointError, find_checkpoint
 from ..jobs.files import git_revision, resolve, show_path, whole_folder, write_json
-from .flax_nets import ActorCritic
-from .spec import NetSpec, check_params, flax_from_torch, layer_shapes, safe_std, torch_from_flax
+from .flax_nets import ActorCritic, check_weights, initial_memory, weight_shapes
+from .spec import NetSpec, flax_from_torch, safe_std, torch_from_flax
 from ..world.env import World
 
-# %% ../../nbs/nets.agent.ipynb #974cc5bc
+# %% ../../nbs/nets.agent.ipynb #2878d9e2
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True)
 class Agent:
@@ -42,9 +43,9 @@ class Agent:
     @property
     def net(self) -> ActorCritic: return ActorCritic(self.spec)
 
-    def initial(self, n: int) -> None:
-        "Memory of `n` fresh episodes"
-        return None
+    def initial(self, n: int):
+        "Memory of `n` fresh episodes, None for a net without one"
+        return initial_memory(self.spec, n)
 
     def apply(
         self,
@@ -56,8 +57,8 @@ class Agent:
         "Raises `ValueError` where the label is missing, not wanted or of another shape"
         if label is not None and self.label_mean is not None:
             label = (jnp.asarray(label, jnp.float32) - self.label_mean) / self.label_std
-        logits, values = self.net.apply({"params": self.params}, codes, label)
-        return logits, values, memory
+        out = self.net.apply({"params": self.params}, codes, label, memory, first)
+        return out.logits, out.value, out.memory
 
     def tree_flatten(self):
         return (self.params, self.label_mean, self.label_std), self.spec
@@ -66,18 +67,18 @@ class Agent:
     def tree_unflatten(cls, spec, leaves):
         return cls(spec, *leaves)
 
-# %% ../../nbs/nets.agent.ipynb #2abcd6b6
+# %% ../../nbs/nets.agent.ipynb #5d1c046c
 def random_agent(
     world: World,
     spec: NetSpec | None = None, # of the agents it stands beside: they then share one compiled rollout; default: a tiny one
 ) -> Agent:
     "Uniform over the actions, V = 0"
     spec = spec or NetSpec(world.env_name, width=8, depth=1)
-    params = {name: {"kernel": np.zeros((i, o), np.float32), "bias": np.zeros(o, np.float32)} for name, (i, o) in layer_shapes(spec).items()}
+    params = unflatten_dict({name: np.zeros(shape, np.float32) for name, shape in weight_shapes(spec).items()}, sep="/")
     mean, std = (np.zeros(spec.label_dim, np.float32), np.ones(spec.label_dim, np.float32)) if spec.label_dim else (None, None)
     return Agent(spec, params, mean, std, meta={"kind": "random", "step": 0})
 
-# %% ../../nbs/nets.agent.ipynb #9138b17c
+# %% ../../nbs/nets.agent.ipynb #67ff1c98
 def save_agent(
     folder,                  # the checkpoint folder, relative to the project; replaced if it exists
     agent: Agent,            # its `recipe` travels with it; its `meta` is not written
@@ -91,7 +92,7 @@ def save_agent(
 ) -> Path:
     "Writes a checkpoint folder, whole or not at all"
     spec, params = agent.spec, jax.tree.map(lambda x: np.asarray(x, dtype), dict(agent.params))
-    check_params(params, spec)
+    check_weights(params, spec)
     if bool(spec.label_dim) != (agent.label_mean is not None) or bool(spec.label_dim) != (agent.recipe is not None):
         raise ValueError("an agent with labels is saved with label_mean, label_std and recipe, a plain one with none of them")
     meta = dict(format=1, framework=framework, kind=kind, step=int(step), env_name=spec.env_name, spec=asdict(spec),
@@ -119,7 +120,7 @@ def check_files(folder: Path, meta: Mapping) -> None:
         if have.get(name) != sum:
             raise ValueError(f"{name} is {'damaged' if name in have else 'missing'}")
 
-# %% ../../nbs/nets.agent.ipynb #dd0dc7e1
+# %% ../../nbs/nets.agent.ipynb #164044d7
 def save_arrays(path, arrays: Mapping) -> None:
     "Numpy arrays into one safetensors file"
     from safetensors.numpy import save_file
@@ -147,7 +148,7 @@ def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
         import orbax.checkpoint as ocp
         params = ocp.PyTreeCheckpointer().restore((folder / "weights").resolve())
         params = jax.tree.map(lambda x: np.asarray(x, np.float32), params)
-        check_params(params, spec)
+        check_weights(params, spec)
         return params
     return flax_from_torch(load_arrays(folder / "weights.safetensors"), spec)
 

@@ -17,9 +17,9 @@ from craftax.craftax.util.game_logic_utils import is_boss_vulnerable
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
 
-from ..jobs.cache import compile_quickly, use_compile_cache
+from ..jobs.cache import set_compiler_flags, use_compile_cache
 
-compile_quickly()
+set_compiler_flags()
 use_compile_cache()
 
 # %% auto #0
@@ -141,23 +141,25 @@ def _view(
     inside = (rows >= 0) & (rows < grid.shape[0]) & (columns >= 0) & (columns < grid.shape[1])
     return jnp.where(inside, grid[rows.clip(0, grid.shape[0] - 1), columns.clip(0, grid.shape[1] - 1)], outside)
 
-# %% ../../nbs/world.codes.ipynb #5dfa12f2
+# %% ../../nbs/world.codes.ipynb #7a19aa33
 def _mob_lists(
     ids: jax.Array,  # (slots,) mob id
     positions: jax.Array,  # (slots, 2) on the map
     alive: jax.Array,  # (slots,) bool
     player: jax.Array,  # (2,)
     lit: jax.Array,  # (rows, columns) bool
+    upstream_exact: bool,
 ) -> tuple[jax.Array, jax.Array]:  # tiles and ids, (slots,) uint8 each
     shape = jnp.array(lit.shape)
     local = positions - player + shape // 2
     in_view = alive & ((local >= 0) & (local < shape)).all(-1)
+    local = jnp.where(local < 0, local + shape, local)
+    writes = ((local >= 0) & (local < shape)).all(-1) if upstream_exact else in_view
     row, column = local.clip(0, shape - 1).T
-    in_view &= lit[row, column]
     tile = row * lit.shape[1] + column
-    same = (tile[:, None] == tile) & (ids[:, None] == ids) & in_view
-    first = ~jnp.tril(same, -1).any(-1)
-    listed = in_view & first
+    same = (tile[:, None] == tile) & (ids[:, None] == ids) & writes
+    last = ~jnp.triu(same, 1).any(-1)
+    listed = in_view & last & lit[row, column]
     return jnp.where(listed, tile, EMPTY).astype(jnp.uint8), jnp.where(listed, ids, EMPTY).astype(jnp.uint8)
 
 # %% ../../nbs/world.codes.ipynb #96571dec
@@ -194,16 +196,17 @@ def _classic_parts(state: ClassicState):
     scalars |= {"light": state.light_level, "sleeping": state.is_sleeping}
     return blocks, jnp.zeros((0,), jnp.uint8), jnp.ones(CLASSIC.map_shape, bool), mobs, scalars
 
-# %% ../../nbs/world.codes.ipynb #69c33906
+# %% ../../nbs/world.codes.ipynb #aeab2722
 def encode(
     state,  # one environment's state, Craftax or Classic; `jax.vmap` for many
+    upstream_exact: bool = False,  # leave out the mobs that upstream's observation loses, for comparing with published numbers
 ) -> jax.Array:  # (width,) uint8
     "The code of what the player sees"
     spec = ObsSpec.of(state)
     blocks, items, lit, (ids, positions, alive), scalars = (_full_parts if spec is FULL else _classic_parts)(state)
     if spec.has_light:
         blocks, items = jnp.where(lit, blocks, DARK), jnp.where(lit, items, 0)
-    mob_tile, mob_id = _mob_lists(ids, positions, alive.astype(bool), state.player_position, lit)
+    mob_tile, mob_id = _mob_lists(ids, positions, alive.astype(bool), state.player_position, lit, upstream_exact)
     counts = jnp.stack([jnp.asarray(scalars[name]).astype(jnp.uint8) for name in spec.count_names])
     reals = jnp.stack([jnp.asarray(scalars[name]).astype(jnp.float32) for name in REALS])
     parts = [blocks.ravel(), items.ravel(), mob_tile, mob_id, counts, jax.lax.bitcast_convert_type(reals, jnp.uint8).ravel()]
@@ -255,11 +258,11 @@ def tail(
     facing = (values[..., at : at + 1] == np.arange(1, 5)).astype(np.float32)
     return xp.concatenate([shown[..., :at], facing, shown[..., at + 1 :]], -1)
 
-# %% ../../nbs/world.codes.ipynb #9dddf619
+# %% ../../nbs/world.codes.ipynb #efe9f205
 def decode(
     codes,  # (…, width) uint8
 ):  # (…, obs_dim) float32
-    "The dense observation, as upstream's symbolic environments give it (with every mob in it)"
+    "The dense observation, as upstream's symbolic environments give it (with the mobs that `encode` listed)"
     spec, ids = ObsSpec.of(codes), active_ids(codes)
     if isinstance(codes, np.ndarray):
         ones = np.zeros((*codes.shape[:-1], spec.obs_dim + 1), np.float32)

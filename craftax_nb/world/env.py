@@ -22,7 +22,7 @@ from craftax.craftax_env import make_craftax_env_from_name
 from .codes import FULL, ObsSpec, encode
 
 # %% auto #0
-__all__ = ['CHUNK', 'World', 'StepOut', 'step_many']
+__all__ = ['RESETS', 'CHUNK', 'World', 'StepOut', 'step_many']
 
 # %% ../../nbs/world.env.ipynb #856eada6
 def _strong(tree):
@@ -30,7 +30,7 @@ def _strong(tree):
     is_key = lambda x: jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
     return jax.tree.map(lambda x: x if is_key(x) else jax.lax.convert_element_type(x, jnp.asarray(x).dtype), tree)
 
-# %% ../../nbs/world.env.ipynb #af9a0f28
+# %% ../../nbs/world.env.ipynb #85f00330
 @cache
 def _upstream(env_name: str):
     "Upstream's environment, its default parameters, constants and game logic"
@@ -40,23 +40,41 @@ def _upstream(env_name: str):
 
 
 @cache
+def _reset(env_name: str):
+    "The world generator, key -> state; on a CPU its vmap is a loop, which is as fast and gives every world its own noise (see below)"
+    env, params, *_ = _upstream(env_name)
+    generate = lambda key: _strong(env.reset_env(key, params)[1])
+    return jax.custom_batching.sequential_vmap(generate) if jax.default_backend() == "cpu" else generate
+
+
+@cache
 def _achievement_values(env_name: str) -> np.ndarray:
     constants = _upstream(env_name)[2]
     if env_name == FULL.env_name:
         return np.asarray(constants.ACHIEVEMENT_REWARD_MAP, np.float32)
     return np.ones(len(constants.Achievement), np.float32)
 
-# %% ../../nbs/world.env.ipynb #74cc9962
+# %% ../../nbs/world.env.ipynb #62e9221f
+RESETS = ("lazy", "optimistic", "auto")
+
+
 @dataclass(frozen=True)
 class World:
     "One of the two games"
 
     env_name: str = FULL.env_name  # or "Craftax-Classic-Symbolic-v1"
     max_timesteps: int = 0  # the time limit; 0 is upstream's: 100,000 (Classic 10,000)
+    resets: str = "lazy"  # how `step_many` builds new worlds: "lazy", "optimistic" or "auto"
+    reset_ratio: int = 16  # optimistic: builds a world for every so many environments at each step
+    upstream_exact: bool = False  # codes of what upstream shows, vanished mobs included
 
     def __post_init__(self):
         limit = _upstream(self.env_name)[1].max_timesteps
         object.__setattr__(self, "max_timesteps", self.max_timesteps or limit)
+        if self.resets not in RESETS:
+            raise ValueError(f"resets is {self.resets!r}, expected one of {', '.join(RESETS)}; they differ in speed only: take 'lazy' on a CPU")
+        if self.reset_ratio < 1:
+            raise ValueError(f"reset_ratio is {self.reset_ratio}, expected at least 1: 16 builds one world for 16 environments at each step")
 
     @property
     def spec(self) -> ObsSpec: return ObsSpec.of(self.env_name)
@@ -76,8 +94,11 @@ class World:
 
     def reset(self, key: jax.Array):
         "The first state of a new world"
-        env, params, *_ = _upstream(self.env_name)
-        return _strong(env.reset_env(key, params)[1])
+        return _reset(self.env_name)(key)
+
+    def encode(self, state) -> jax.Array:
+        "The code (width,) of what the player of one environment sees"
+        return encode(state, self.upstream_exact)
 
     def step(
         self,
@@ -101,8 +122,8 @@ class World:
         "One step of many environments; those that ended go on in a new world. See `step_many`"
         return step_many(self, key, states, actions)
 
-# %% ../../nbs/world.env.ipynb #b1fd9687
-CHUNK = 4  # worlds built at once
+# %% ../../nbs/world.env.ipynb #42eeb2dc
+CHUNK = 4  # worlds in one call
 
 
 @partial(jax.jit, static_argnums=0)
@@ -112,10 +133,54 @@ def _reset_chunk(world: World, keys: jax.Array):
 
 def _reset_many(world: World, key: jax.Array, n: int):
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(-(-n // CHUNK) * CHUNK))
-    chunks = [_reset_chunk(world, keys[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
+    plain = World(world.env_name)  # one compiled function, however the world steps
+    chunks = [_reset_chunk(plain, keys[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
 
-# %% ../../nbs/world.env.ipynb #02525f55
+# %% ../../nbs/world.env.ipynb #d1a297a5
+def _new_worlds(world: World, key: jax.Array, numbers: jax.Array):
+    "States and codes of new worlds; each depends on `key` and its number alone"
+    states = jax.vmap(world.reset)(jax.vmap(jax.random.fold_in, (None, 0))(key, numbers))
+    return states, jax.vmap(world.encode)(states)
+
+
+def _reset_by_loop(world: World, key: jax.Array, ended: jax.Array, shown, chunk: int, at_least: int):
+    "Builds worlds, `chunk` at a time, until there are `at_least` and every environment that ended has its own"
+    n, num_ended, ended_first = len(ended), ended.sum(), jnp.argsort(~ended)
+
+    def build(carry):
+        built, shown = carry
+        numbers = built + jnp.arange(chunk)
+        target = jnp.where(numbers < num_ended, ended_first[jnp.minimum(numbers, n - 1)], n)  # n is out of range: dropped
+        fresh = _new_worlds(world, key, numbers)
+        return built + chunk, jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), shown, fresh)
+
+    return jax.lax.while_loop(lambda carry: carry[0] < jnp.maximum(num_ended, at_least), build, (0, shown))[1]
+
+# %% ../../nbs/world.env.ipynb #2361844b
+def _reset_by_choice(world: World, key: jax.Array, ended: jax.Array, shown):
+    "Builds a world for every environment; those that ended take theirs"
+    fresh = _new_worlds(world, key, jnp.cumsum(ended) - 1)
+    pick = lambda old, new: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+    return jax.tree.map(pick, shown, fresh)
+
+
+def _reset_ended(
+    world: World,
+    key: jax.Array,
+    ended: jax.Array,  # (n,) bool
+    shown: tuple,  # the states of n environments, and their codes
+) -> tuple:  # the same, with a new world in each place that ended
+    "New worlds where episodes ended, as `world.resets` says"
+    if world.resets == "auto":
+        return _reset_by_choice(world, key, ended, shown)
+    if world.resets == "optimistic":
+        chunk = -(-len(ended) // world.reset_ratio)
+        return _reset_by_loop(world, key, ended, shown, chunk, at_least=chunk)
+    chunk = 1 if jax.default_backend() == "cpu" else 8  # a CPU gains nothing from building several at once
+    return _reset_by_loop(world, key, ended, shown, chunk, at_least=0)
+
+# %% ../../nbs/world.env.ipynb #90328cff
 class StepOut(NamedTuple):
     "What one step of many environments gave; the state is the one before any reset, but for `codes`"
 
@@ -134,20 +199,8 @@ def step_many(
     actions: jax.Array,  # (n,) int
 ) -> tuple:  # states after resets, StepOut
     "One step; each environment that ended gets a new world of its own"
-    n = len(actions)
     key_step, key_reset = jax.random.split(key)
-    states, reward, terminated, truncated = jax.vmap(world.step)(jax.random.split(key_step, n), states, actions)
-    codes, achievements = jax.vmap(encode)(states), states.achievements.astype(bool)
-    ended = terminated | truncated
-    ended_first, num_ended = jnp.argsort(~ended), ended.sum()
-
-    def build(carry):
-        built, shown = carry
-        slots = built + jnp.arange(CHUNK)
-        fresh = jax.vmap(world.reset)(jax.vmap(jax.random.fold_in, (None, 0))(key_reset, slots))
-        fresh = fresh, jax.vmap(encode)(fresh)
-        target = jnp.where(slots < num_ended, ended_first[jnp.minimum(slots, n - 1)], n)  # n is out of range: dropped
-        return built + CHUNK, jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), shown, fresh)
-
-    _, (states, shown) = jax.lax.while_loop(lambda carry: carry[0] < num_ended, build, (0, (states, codes)))
+    states, reward, terminated, truncated = jax.vmap(world.step)(jax.random.split(key_step, len(actions)), states, actions)
+    codes, achievements = jax.vmap(world.encode)(states), states.achievements.astype(bool)
+    states, shown = _reset_ended(world, key_reset, terminated | truncated, (states, codes))
     return states, StepOut(shown, codes, reward, terminated, truncated, achievements)

@@ -14,11 +14,11 @@ from .codes import DARK, EMPTY, ObsSpec, Unpacked, unpack
 
 # %% auto #0
 __all__ = ['TEXT_FORMATS', 'RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'SINGULARS', 'TIERS', 'ARMOUR', 'ENCHANTED',
-           'NOT_CARRIED', 'NUMBERS', 'AHEAD', 'POSTURES', 'LIGHTS', 'SHADES', 'word', 'place', 'Lexicon', 'lexicon',
-           'describe']
+           'NOT_CARRIED', 'NUMBERS', 'AHEAD', 'POSTURES', 'LIGHTS', 'SHADES', 'word', 'place', 'bearing', 'Lexicon',
+           'lexicon', 'describe']
 
-# %% ../../nbs/world.text.ipynb #326a1f72
-TEXT_FORMATS = ("filtered", "full")
+# %% ../../nbs/world.text.ipynb #4c8c9741
+TEXT_FORMATS = ("filtered", "full", "nearest")
 RENAMED = {
     "crafting_table": "table", "out_of_bounds": "edge of the world", "grave2": "grave", "grave3": "grave", "wall_moss": "mossy wall",
     "enchantment_table_fire": "fire enchantment table", "enchantment_table_ice": "ice enchantment table",
@@ -44,7 +44,21 @@ def place(
     right = f"{abs(columns)} {'right' if columns > 0 else 'left'}" if columns else ""
     return f"{down} {right}".strip() or "here"
 
-# %% ../../nbs/world.text.ipynb #e455aa77
+# %% ../../nbs/world.text.ipynb #198b5ade
+def bearing(
+    rows: int,  # from the player, down is positive
+    columns: int,  # from the player, right is positive
+) -> str:
+    "A tile's distance in steps (rows plus columns) and the nearest of eight directions"
+    upright, level = "south" if rows > 0 else "north", "east" if columns > 0 else "west"
+    near, far = sorted((abs(rows), abs(columns)))
+    if not far:
+        return "here"
+    straight = near < (2**0.5 - 1) * far
+    way = (upright if abs(rows) == far else level) if straight else f"{upright}-{level}"
+    return f"{near + far} step{'s' * (near + far > 1)} {way}"
+
+# %% ../../nbs/world.text.ipynb #0e244e2e
 @dataclass(frozen=True, eq=False)
 class Lexicon:
     "The words of one environment"
@@ -60,6 +74,7 @@ class Lexicon:
     order: np.ndarray  # (tiles,) int64, tiles from the nearest to the farthest, ties in reading order
     seen: np.ndarray  # (kinds, tiles) object: "tree 2 up"
     mobs: np.ndarray  # (256, tiles) object: "zombie 2 up"
+    bearings: np.ndarray  # (kinds + mob names, tiles) object: "tree, 2 steps north"
 
 
 @cache
@@ -76,9 +91,11 @@ def lexicon(spec: ObsSpec) -> Lexicon:
     places, steps = np.array([place(*rc) for rc in away.T], object), np.abs(away).sum(0)
     mobs = np.array([*spec.mob_names] + [""] * (256 - len(spec.mob_names)), object)
     seen = np.array(kinds, object)[:, None] + " " + places
-    return Lexicon(spec, blocks, items, block_kinds, item_kinds, tuple(kinds), places, steps, np.argsort(steps, kind="stable"), seen, mobs[:, None] + " " + places)
+    bearings = np.array([*kinds, *spec.mob_names], object)[:, None] + ", " + np.array([bearing(*rc) for rc in away.T.tolist()], object)
+    order = np.argsort(steps, kind="stable")
+    return Lexicon(spec, blocks, items, block_kinds, item_kinds, tuple(kinds), places, steps, order, seen, mobs[:, None] + " " + places, bearings)
 
-# %% ../../nbs/world.text.ipynb #ea92343e
+# %% ../../nbs/world.text.ipynb #f6149d12
 def _joined(
     rows: np.ndarray,  # (entries,) int, ascending: the state that an entry belongs to
     entries: np.ndarray,  # (entries,) object, strings
@@ -86,17 +103,19 @@ def _joined(
     before: str = "",
     after: str = "",
     nothing: str = "",  # the sentence of a state without entries
+    comma: str = ", ",
 ) -> list[str]:
     "One sentence a state"
     ends, entries = np.bincount(rows, minlength=n).cumsum().tolist(), entries.tolist()
     starts = [0, *ends[:-1]]
-    return [f"{before}{', '.join(entries[a:b])}{after}" if b > a else nothing for a, b in zip(starts, ends, strict=True)]
+    return [f"{before}{comma.join(entries[a:b])}{after}" if b > a else nothing for a, b in zip(starts, ends, strict=True)]
 
-# %% ../../nbs/world.text.ipynb #119309b3
+# %% ../../nbs/world.text.ipynb #a04cb95e
 COUNTS = np.array(["", ""] + [f" ({i})" for i in range(2, 256)], object)
 
 
-def _things(parts: Unpacked, lex: Lexicon) -> list[str]:
+def _nearest_things(parts: Unpacked, lex: Lexicon) -> tuple[np.ndarray, ...]:
+    "State, kind, place in `order` of the nearest, and number in view, of each kind in each state"
     n, kinds = len(parts.blocks), len(lex.kinds)
     order = lex.order
     blocks = lex.kind_of_block[parts.blocks.reshape(n, -1)[:, order]]
@@ -108,10 +127,14 @@ def _things(parts: Unpacked, lex: Lexicon) -> list[str]:
         counts += np.bincount(key, minlength=n * kinds)
         nearest[key[::-1]] = near[::-1]  # of equal keys the last one written stays: the nearest
     key = np.flatnonzero(counts)
-    row, kind, near = key // kinds, key % kinds, nearest[key]
+    return key // kinds, key % kinds, nearest[key], counts[key]
+
+
+def _things(parts: Unpacked, lex: Lexicon) -> list[str]:
+    row, kind, near, count = _nearest_things(parts, lex)
     sort = np.lexsort((kind, near, row))
-    row, kind, tile, count = row[sort], kind[sort], order[near[sort]], counts[key[sort]]
-    return _joined(row, lex.seen[kind, tile] + COUNTS[count], n, " Near: ", ".", " Nothing of use is in view.")
+    words = lex.seen[kind[sort], lex.order[near[sort]]] + COUNTS[count[sort]]
+    return _joined(row[sort], words, len(parts.blocks), " Near: ", ".", " Nothing of use is in view.")
 
 # %% ../../nbs/world.text.ipynb #7e091a68
 def _creatures(parts: Unpacked, lex: Lexicon) -> list[str]:
@@ -119,6 +142,19 @@ def _creatures(parts: Unpacked, lex: Lexicon) -> list[str]:
     tile, mob = parts.mob_tile[row, slot], parts.mob_id[row, slot]
     sort = np.lexsort((mob, tile, lex.steps[tile], row))
     return _joined(row[sort], lex.mobs[mob[sort], tile[sort]], len(parts.blocks), " Creatures: ", ".")
+
+# %% ../../nbs/world.text.ipynb #73465ec5
+def _nearest(parts: Unpacked, lex: Lexicon) -> list[str]:
+    n, names, kinds = len(parts.blocks), len(lex.bearings), len(lex.kinds)
+    row, kind, near, _ = _nearest_things(parts, lex)
+    mob_row, slot = np.nonzero(parts.mob_tile != EMPTY)
+    rank = np.argsort(lex.order)[parts.mob_tile[mob_row, slot]]
+    key = mob_row * names + kinds + parts.mob_id[mob_row, slot]
+    sort = np.lexsort((rank, key))
+    first = sort[np.diff(key[sort], prepend=-1) > 0]
+    row, kind, near = (np.concatenate(pair) for pair in ((row, mob_row[first]), (kind, key[first] % names), (near, rank[first])))
+    sort = np.lexsort((kind, near, row))
+    return _joined(row[sort], lex.bearings[kind[sort], lex.order[near[sort]]], n, " Nearest: ", ".", " Nothing of use is in view.", "; ")
 
 # %% ../../nbs/world.text.ipynb #05b797fb
 PLURALS = {"diamond": "diamonds", "sapphire": "sapphires", "ruby": "rubies", "sapling": "saplings", "torches": "torches", "arrows": "arrows", "books": "books"}
@@ -236,7 +272,7 @@ def _tiles(parts: Unpacked, lex: Lexicon) -> list[str]:
     head = f" Each line is a row of tiles, from {columns // 2} left to {columns // 2} right of you.\n"
     return [head + "\n".join(f"{label}: {', '.join(line)}" for label, line in zip(labels, state, strict=True)) + "\n" for state in words.tolist()]
 
-# %% ../../nbs/world.text.ipynb #7b4a1d8a
+# %% ../../nbs/world.text.ipynb #de0b205d
 def describe(
     codes: np.ndarray,  # (n, width) or (width,) uint8
     format: str = "filtered",  # one of `TEXT_FORMATS`
@@ -257,4 +293,5 @@ def describe(
     (first, last), needs, held = _where(parts, lex), _needs(parts), _belongings(parts)
     if format == "full":
         return list(map("".join, zip(first, _tiles(parts, lex), (line[1:] for line in needs), held, last, strict=True)))
-    return list(map("".join, zip(first, _things(parts, lex), _creatures(parts, lex), needs, held, last, strict=True)))
+    around = (_nearest(parts, lex),) if format == "nearest" else (_things(parts, lex), _creatures(parts, lex))
+    return list(map("".join, zip(first, *around, needs, held, last, strict=True)))
