@@ -153,7 +153,7 @@ def _join(
         whole["truncated"][-1] = True
     return Episode(codes=codes, unlocked=unlocked, cut=cut, **{name: whole[name].astype(kind) for name, kind in STEP_COLUMNS.items()})
 
-# %% ../../nbs/data.shards.ipynb #1e8e9752
+# %% ../../nbs/data.shards.ipynb #0daa176f
 SCHEMA = 1
 
 
@@ -170,7 +170,8 @@ def _write_shard(folder: Path, episodes: list[Episode], world: World, policy: di
     with whole_folder(folder) as new:
         for name, column in columns.items():
             np.save(new / f"{name}.npy", column)
-        about = {"schema": SCHEMA, "env_name": world.env_name, "craftax_version": world.craftax_version, "max_timesteps": world.max_timesteps}
+        about = {"schema": SCHEMA, "env_name": world.env_name, "craftax_version": world.craftax_version, "max_timesteps": world.max_timesteps,
+                 "upstream_exact": world.upstream_exact}
         about |= {"policy": policy, "step": step, "episodes": len(episodes), "transitions": int(columns["length"].sum()), "written": time.time()}
         write_json(new / "shard.json", about | {"sha256": {f"{name}.npy": _sha(new / f"{name}.npy") for name in columns}})
 
@@ -232,10 +233,10 @@ class Dataset:
         mean = f"mean return {self.episode_return.mean():.2f}"
         return f"{show_path(self.folder)}: {self.num_transitions:,} transitions in {self.num_episodes:,} episodes of {self.env_name}, {mean} ({self.hash})"
 
-# %% ../../nbs/data.shards.ipynb #1592b396
+# %% ../../nbs/data.shards.ipynb #1e6aa10e
 def _check_alike(folder: Path, about: list[dict]) -> None:
-    for field in ("schema", "env_name", "craftax_version", "max_timesteps"):
-        if len(values := {str(a[field]) for a in about}) > 1:
+    for field in ("schema", "env_name", "craftax_version", "max_timesteps", "upstream_exact"):
+        if len(values := {str(a.get(field, False)) for a in about}) > 1:
             raise DatasetError(f"{show_path(folder)}: its shards differ in {field} ({', '.join(sorted(values))}); keep them in folders of their own")
     if about[0]["schema"] != SCHEMA:
         raise DatasetError(f"{show_path(folder)} has schema {about[0]['schema']}, this version reads {SCHEMA}; collect it again with train_ppo")
@@ -293,7 +294,7 @@ def load_dataset(
     "The data set; DatasetError, one sentence, where there is none"
     return Dataset(find_dataset(path))
 
-# %% ../../nbs/data.shards.ipynb #de1fe829
+# %% ../../nbs/data.shards.ipynb #9221836f
 def copy_episodes(
     data: Dataset,
     episodes,  # their numbers, in the order wanted
@@ -303,6 +304,6 @@ def copy_episodes(
     folder, about = resolve(folder), data.about[-1]
     if any(folder.glob("shard-*")):
         raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
-    world = World(data.env_name, about["max_timesteps"])
+    world = World(data.env_name, about["max_timesteps"], upstream_exact=about.get("upstream_exact", False))
     _write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], world, about["policy"], 0)
     return Dataset(folder)

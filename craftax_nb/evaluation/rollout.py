@@ -54,7 +54,7 @@ class Trace(NamedTuple):
     reward: jax.Array
     alive: jax.Array  # whether the slot was playing before this step
 
-# %% ../../nbs/evaluation.rollout.ipynb #4dfc2205
+# %% ../../nbs/evaluation.rollout.ipynb #d721dd0a
 def _floor(states) -> jax.Array:
     level = getattr(states, "player_level", None)
     return jnp.zeros(len(states.player_position), jnp.int32) if level is None else level.astype(jnp.int32)
@@ -70,7 +70,7 @@ def _step(world: World, agent: Agent, label, slots: Slots) -> tuple[Slots, Trace
     alive = slots.alive
     keep = lambda new, old: jnp.where(alive.reshape(-1, *[1] * (new.ndim - 1)), new, old)
     after = Slots(
-        states, keep(jax.vmap(encode)(states), slots.codes), memory, slots.key, slots.step + alive, alive & ~terminated & ~truncated,
+        states, keep(jax.vmap(world.encode)(states), slots.codes), memory, slots.key, slots.step + alive, alive & ~terminated & ~truncated,
         slots.total + jnp.where(alive, reward, 0), keep(states.achievements.astype(bool), slots.achievements),
         keep(jnp.maximum(slots.floor, _floor(states)), slots.floor), keep(terminated, slots.terminated), keep(truncated, slots.truncated),
     )
@@ -100,7 +100,7 @@ def _segment(
     _, slots, trace = jax.lax.while_loop(lambda c: (c[0] < steps) & c[1].alive.any(), body, (0, slots, blank))
     return slots, trace
 
-# %% ../../nbs/evaluation.rollout.ipynb #d05e6c07
+# %% ../../nbs/evaluation.rollout.ipynb #d481bcbc
 BATCH = 32  # worlds that are generated at once
 
 
@@ -124,19 +124,19 @@ def _empty(world: World, memory, fresh, seats: jax.Array) -> Slots:
     zeros = lambda dtype, *shape: jnp.zeros((n, *shape), dtype)
     states = jax.tree.map(lambda x: x[seats % BATCH], fresh)
     return Slots(
-        states, jax.vmap(encode)(states), memory, _episode_keys(0, seats), zeros(jnp.int32), zeros(bool), zeros(jnp.float32),
+        states, jax.vmap(world.encode)(states), memory, _episode_keys(0, seats), zeros(jnp.int32), zeros(bool), zeros(jnp.float32),
         zeros(bool, len(world.achievement_names)), zeros(jnp.int32), zeros(bool), zeros(bool),
     )
 
 
-@partial(jax.jit, donate_argnames="slots")
-def _seat(slots: Slots, fresh, keys: jax.Array, source: jax.Array) -> Slots:
+@partial(jax.jit, static_argnames="world", donate_argnames="slots")
+def _seat(world: World, slots: Slots, fresh, keys: jax.Array, source: jax.Array) -> Slots:
     "Begin an episode in world `source[i]` of `fresh` in slot i, or leave the slot where that is -1"
     pick = lambda new, old: jnp.where((source >= 0).reshape(-1, *[1] * (old.ndim - 1)), new, old)
     states = jax.tree.map(lambda x, old: pick(x[source], old), fresh, slots.states)
     cleared = {name: pick(0, getattr(slots, name)) for name in ("step", "total", "achievements", "floor", "terminated", "truncated")}
     cleared = {name: x.astype(getattr(slots, name).dtype) for name, x in cleared.items()}
-    codes = pick(jax.vmap(encode)(states), slots.codes)
+    codes = pick(jax.vmap(world.encode)(states), slots.codes)
     return slots._replace(states=states, codes=codes, key=pick(keys, slots.key), alive=slots.alive | (source >= 0), **cleared)
 
 # %% ../../nbs/evaluation.rollout.ipynb #a397206b
@@ -236,7 +236,7 @@ class _Recorder:
             out.append(Recording(e, np.concatenate([codes, self.last[e][None]]), action, logits, value, reward))
         return out
 
-# %% ../../nbs/evaluation.rollout.ipynb #fe7c4c8c
+# %% ../../nbs/evaluation.rollout.ipynb #5eda44a4
 def play(
     agent: Agent,
     world: World,
@@ -266,7 +266,7 @@ def play(
             seated[free] = waiting + np.arange(len(free))
             source = np.full(slots, -1, np.int32)
             source[free] = seated[free] % BATCH
-            state = _seat(state, fresh, _episode_keys(seed, np.maximum(seated, 0).astype(np.uint32)), source)
+            state = _seat(world, state, fresh, _episode_keys(seed, np.maximum(seated, 0).astype(np.uint32)), source)
             waiting += len(free)
         if len(ended) == episodes:
             break
@@ -279,7 +279,7 @@ def play(
     return Results(world, seed, column("total"), column("step"), column("achievements"), column("floor"), terminated, truncated,
                    ~terminated & ~truncated, recorder.recordings(), time.time() - begun)
 
-# %% ../../nbs/evaluation.rollout.ipynb #6259203f
+# %% ../../nbs/evaluation.rollout.ipynb #234ac757
 def reach(
     agent: Agent,
     world: World,
@@ -298,7 +298,7 @@ def reach(
         fresh = _worlds(world, seed, batch, BATCH)
         state = _empty(world, agent.initial(slots), fresh, jnp.arange(slots))
         source = np.where(np.arange(slots) < BATCH, np.arange(slots), -1).astype(np.int32)
-        state = _seat(state, fresh, _episode_keys(seed, (batch * BATCH + np.arange(slots)).astype(np.uint32)), source)
+        state = _seat(world, state, fresh, _episode_keys(seed, (batch * BATCH + np.arange(slots)).astype(np.uint32)), source)
         for done in range(0, steps, cadence):
             *_, (state, _) = _advance(agent, world, labeller, state, min(cadence, steps - done), steps + 1)
         alive = np.asarray(state.alive)

@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-# %% ../../nbs/labelling.prompt.ipynb #84b478c3
+# %% ../../nbs/labelling.prompt.ipynb #f81fdda8
 prompts = {
     "craftax-1": (
         "You play Craftax, a survival game on a grid. You gather wood, stone, coal, iron and diamonds, craft pickaxes and swords at a table and a furnace, fight, "
@@ -21,6 +21,10 @@ prompts = {
         "Think of what is dangerous, what is lacking, and what to do next."
     ),
 }
+prompts["craftax-2"] = prompts["craftax-1"].replace(
+    "'2 up 3 left' is a place two rows up and three columns left of you; a number in brackets says how many of a kind are in view.",
+    "Of each kind you are told the nearest: 'tree, 5 steps north-west' is five steps away, rows and columns together; north is up.",
+)
 
 # %% ../../nbs/labelling.prompt.ipynb #c36b4805
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from .flax_nets import ActorCritic, check_weights, initial_memory, weight_shapes
 from .spec import NetSpec, flax_from_torch, safe_std, torch_from_flax
 from ..world.env import World
 
-# %% ../../nbs/nets.agent.ipynb #2878d9e2
+# %% ../../nbs/nets.agent.ipynb #7cd9fc78
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True)
 class Agent:
@@ -39,7 +39,9 @@ class Agent:
     meta: dict = field(default_factory=dict, repr=False) # what agent.json says
 
     @property
-    def world(self) -> World: return self.spec.world
+    def world(self) -> World:
+        "The game as it was trained on: `upstream_exact` if its run's parameters say so"
+        return World(self.spec.env_name, upstream_exact=bool(self.meta.get("parameters", {}).get("upstream_exact", False)))
     @property
     def net(self) -> ActorCritic: return ActorCritic(self.spec)
 
