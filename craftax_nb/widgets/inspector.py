@@ -27,7 +27,7 @@ from ..world.text import describe
 __all__ = ['BLOCK', 'VALUE', 'RETURN', 'MARK', 'WIDE', 'HIGH', 'evaluate', 'episode_labels', 'Trace', 'trace', 'curve', 'bars',
            'status', 'Inspector', 'inspector', 'static_picture']
 
-# %% ../../nbs/widgets.inspector.ipynb #6e015a7e
+# %% ../../nbs/widgets.inspector.ipynb #c4634e66
 BLOCK = 256  # states in a compiled call
 
 
@@ -37,16 +37,30 @@ def _apply(agent: Agent, codes, label):
     return jax.nn.softmax(logits), values
 
 
+@jax.jit
+def _apply_along(agent: Agent, codes, label, memory, first):
+    "States one after another: (steps, …) -> policy, values, memory after the last"
+    logits, values, memory = agent.apply(codes[:, None], None if label is None else label[:, None], memory, first[:, None])
+    return jax.nn.softmax(logits[:, 0]), values[:, 0], memory
+
+
 def evaluate(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8
     label: np.ndarray | None = None,  # (n, label_dim) float32, raw hidden states, for an augmented agent
 ) -> tuple[np.ndarray, np.ndarray]:  # policy (n, actions), values (n,), float32
-    "What the agent makes of each state on its own"
+    "What the agent makes of the states of an episode; a recurrent one remembers those before"
     short = -len(codes) % BLOCK
     pad = lambda x: np.concatenate([x, np.repeat(x[-1:], short, 0)])
     codes, label = pad(codes), None if label is None else pad(label)
-    parts = [_apply(agent, codes[i : i + BLOCK], None if label is None else label[i : i + BLOCK]) for i in range(0, len(codes), BLOCK)]
+    blocks = [(codes[i : i + BLOCK], None if label is None else label[i : i + BLOCK]) for i in range(0, len(codes), BLOCK)]
+    memory, parts = agent.initial(1), []
+    for i, block in enumerate(blocks):
+        if memory is None:
+            parts.append(_apply(agent, *block))
+        else:
+            *part, memory = _apply_along(agent, *block, memory, np.arange(BLOCK) + i == 0)
+            parts.append(part)
     probs, values = (np.concatenate([np.asarray(p[k]) for p in parts])[: len(codes) - short] for k in (0, 1))
     return probs, values
 
