@@ -30,12 +30,13 @@ def _strong(tree):
     is_key = lambda x: jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
     return jax.tree.map(lambda x: x if is_key(x) else jax.lax.convert_element_type(x, jnp.asarray(x).dtype), tree)
 
-# %% ../../nbs/world.env.ipynb #85f00330
+# %% ../../nbs/world.env.ipynb #c03bf491
 @cache
 def _upstream(env_name: str):
     "Upstream's environment, its default parameters, constants and game logic"
     ObsSpec.of(env_name)
-    env = make_craftax_env_from_name(env_name, auto_reset=False)
+    with jax.ensure_compile_time_eval():  # upstream makes constants when it's imported, which may be under a trace
+        env = make_craftax_env_from_name(env_name, auto_reset=False)
     return env, env.default_params, *((full, full_logic) if env_name == FULL.env_name else (classic, classic_logic))
 
 
