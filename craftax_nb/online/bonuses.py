@@ -23,7 +23,7 @@ from ..nets.spec import NetSpec
 # %% auto #0
 __all__ = ['BONUSES', 'BonusState', 'Encoder', 'Dynamics', 'ICM', 'elliptical', 'E3B', 'RND', 'make_bonus']
 
-# %% ../../nbs/online.bonuses.ipynb #75b646c6
+# %% ../../nbs/online.bonuses.ipynb #eb0ee2c0
 class BonusState(struct.PyTreeNode):
     "What a bonus carries through a run"
 
@@ -32,9 +32,9 @@ class BonusState(struct.PyTreeNode):
     stats: Any  # what it knows of all environments together
     memory: Any  # what it knows of each environment, (envs, …)
 
-
+# %% ../../nbs/online.bonuses.ipynb #079e7033
 class Encoder(nn.Module):
-    "Two hidden relu layers over codes, or one, and a linear output"
+    "`hidden` relu layers over codes and a linear output"
 
     width: int
     outputs: int
@@ -52,7 +52,7 @@ class Encoder(nn.Module):
             h = nn.relu(nn.Dense(self.width, kernel_init=orthogonal(2**0.5))(h))
         return nn.Dense(self.outputs, kernel_init=orthogonal(1.0))(h).reshape(*codes.shape[:-1], self.outputs)
 
-
+# %% ../../nbs/online.bonuses.ipynb #13da8fa6
 def _new_state(bonus, params, stats, memory) -> BonusState:
     return BonusState(params, optax.adam(bonus.learning_rate).init(params), stats, memory)
 
@@ -68,7 +68,7 @@ def _told(intrinsic, mean: Callable) -> dict:
     average = mean(intrinsic.mean())
     return {"bonus_mean": average, "bonus_std": jnp.sqrt(mean(((intrinsic - average) ** 2).mean()))}
 
-# %% ../../nbs/online.bonuses.ipynb #a479548a
+# %% ../../nbs/online.bonuses.ipynb #b7b21d63
 class Dynamics(nn.Module):
     "Features of codes, the action between two of them (inverse model) and the features after an action (forward model)"
 
@@ -90,7 +90,7 @@ class Dynamics(nn.Module):
         expected = self.forward(jnp.concatenate([jax.lax.stop_gradient(before), taken], -1))
         return self.inverse(jnp.concatenate([before, after], -1)), jax.lax.stop_gradient(after), expected
 
-
+# %% ../../nbs/online.bonuses.ipynb #91315b96
 @dataclass(frozen=True)
 class ICM:
     "Intrinsic curiosity module"
@@ -124,7 +124,7 @@ class ICM:
 
     update = _update
 
-# %% ../../nbs/online.bonuses.ipynb #87806b3c
+# %% ../../nbs/online.bonuses.ipynb #f12ff127
 def elliptical(
     features: jax.Array,  # (steps, envs, latent)
     first: jax.Array,  # (steps, envs) bool, where an episode begins
@@ -144,7 +144,7 @@ def elliptical(
     inverse, bonus = jax.lax.scan(step, inverse, (features, first))
     return bonus, inverse
 
-
+# %% ../../nbs/online.bonuses.ipynb #a6f21485
 @dataclass(frozen=True)
 class E3B(ICM):
     "Episodic elliptical bonus, over the features of ICM's inverse model"

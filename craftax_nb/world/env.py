@@ -55,7 +55,7 @@ def _achievement_values(env_name: str) -> np.ndarray:
         return np.asarray(constants.ACHIEVEMENT_REWARD_MAP, np.float32)
     return np.ones(len(constants.Achievement), np.float32)
 
-# %% ../../nbs/world.env.ipynb #62e9221f
+# %% ../../nbs/world.env.ipynb #85a10cad
 RESETS = ("lazy", "optimistic", "auto")
 
 
@@ -108,12 +108,7 @@ class World:
         action: jax.Array,  # () int
     ):  # next state, reward () float32, terminated () bool, truncated () bool
         "One step of one environment, without a reset at the end"
-        env, params, _, logic = _upstream(self.env_name)
-        static = (env.static_env_params,)
-        state, reward = logic.craftax_step(key, state, action, params, *static)
-        endless = params.replace(max_timesteps=jnp.iinfo(jnp.int32).max)
-        terminated = logic.is_game_over(state, endless, *(static if self.spec is FULL else ()))
-        return _strong(state), reward.astype(jnp.float32), terminated, ~terminated & (state.timestep >= self.max_timesteps)
+        return _step(self, key, state, action)
 
     def reset_many(self, key: jax.Array, n: int):
         "The first states of `n` worlds; world i depends on `key` and i alone. Called from the host"
@@ -122,6 +117,16 @@ class World:
     def step_many(self, key: jax.Array, states, actions: jax.Array):
         "One step of many environments; those that ended go on in a new world. See `step_many`"
         return step_many(self, key, states, actions)
+
+# %% ../../nbs/world.env.ipynb #5115a37c
+def _step(world: World, key: jax.Array, state, action: jax.Array):
+    "`World.step`: upstream's, with death and the time limit told apart"
+    env, params, _, logic = _upstream(world.env_name)
+    static = (env.static_env_params,)
+    state, reward = logic.craftax_step(key, state, action, params, *static)
+    endless = params.replace(max_timesteps=jnp.iinfo(jnp.int32).max)
+    terminated = logic.is_game_over(state, endless, *(static if world.spec is FULL else ()))
+    return _strong(state), reward.astype(jnp.float32), terminated, ~terminated & (state.timestep >= world.max_timesteps)
 
 # %% ../../nbs/world.env.ipynb #42eeb2dc
 CHUNK = 4  # worlds in one call
