@@ -91,12 +91,11 @@ def _below(spec: ObsSpec, scalars: dict) -> jax.Array:  # (n, cells) int32 ids i
     ids = np.array([t.first[name] for name in names]) + (most + 1) * glow + value
     return jnp.concatenate([ids, jnp.full_like(ids[:, :1], t.empty)], -1)[:, at]
 
-# %% ../../nbs/world.pixels.ipynb #771a5bdb
+# %% ../../nbs/world.pixels.ipynb #f7ac081d
 def _with_creatures(
     tiles: jax.Array,  # (n, rows, size, columns, 3 * size)
     codes: jax.Array,
     scalars: dict,
-    flight: jax.Array,  # (n, slots)
 ) -> jax.Array:
     spec, n = ObsSpec.of(codes), len(codes)
     soft, columns, t = spec is not FULL, spec.map_shape[1], tables(spec)
@@ -116,10 +115,10 @@ def _with_creatures(
     centre = (slice(None), spec.map_shape[0] // 2, slice(None), columns // 2)
     pose = jnp.where(scalars["sleeping"] > 0, 5, scalars["direction"].clip(0, 4))
     tiles = tiles.at[centre].set(lay(tiles[centre], look(t.player, pose)))
-    mob_tile, mob_id = (codes[:, spec.slices[part]].astype(jnp.int32) for part in ("mob_tile", "mob_id"))
-    return jax.lax.scan(one, tiles, (mob_tile.T, (4 * mob_id + flight).T))[0]
+    mob_tile, mob_id, flight = (codes[:, spec.slices[part]].astype(jnp.int32).T for part in ("mob_tile", "mob_id", "flight"))
+    return jax.lax.scan(one, tiles, (mob_tile, 4 * mob_id + jnp.maximum(flight, 1) - 1))[0]
 
-# %% ../../nbs/world.pixels.ipynb #369ee8e6
+# %% ../../nbs/world.pixels.ipynb #d78fe741
 def _light(spec: ObsSpec, scalars: dict) -> tuple[jax.Array, jax.Array, jax.Array]:  # (n,), (n,), (n, 3)
     "Factors of colour and luminance, and what is added"
     light, asleep = scalars["light"], scalars["sleeping"] > 0
@@ -133,36 +132,33 @@ def _light(spec: ObsSpec, scalars: dict) -> tuple[jax.Array, jax.Array, jax.Arra
     return jnp.where(asleep, 0, colour), jnp.where(asleep, 0.5 * (colour + luminance), luminance), jnp.where(asleep[:, None], dream, added)
 
 
-def _lit(tiles: jax.Array, spec: ObsSpec, scalars: dict, bright: jax.Array) -> jax.Array:  # as `tiles`, float32
+def _lit(tiles: jax.Array, codes: jax.Array, scalars: dict) -> jax.Array:  # as `tiles`, float32
     "The map's rows under the light, the cells below as they are"
+    spec = ObsSpec.of(codes)
     size, rows = tile_size(spec), spec.map_shape[0]
     of_map = (np.arange(tiles.shape[1]) < rows)[:, None, None, None]
     colour, luminance, added = _light(spec, scalars)
     tiles, wide = tiles.astype(jnp.float32), lambda x: x[:, None, None, None, None]
     added = jnp.where(of_map, jnp.tile(added, (1, size))[:, None, None, None], 0)
     if spec is FULL:
-        colour = colour[:, None, None] * bright.reshape(-1, *spec.map_shape)
+        bright = codes[:, spec.slices["brightness"]].reshape(-1, *spec.map_shape) * np.float32(1 / 255)
+        colour = colour[:, None, None] * bright
         colour = jnp.concatenate([colour, jnp.ones((len(colour), tiles.shape[1] - rows, spec.map_shape[1]))], 1)
         return colour[:, :, None, :, None] * tiles + added
     red, green, blue = (tiles[..., i::3] * LUMINANCE[i] for i in range(3))
     grey = jnp.repeat(red + green + blue, 3, -1)
     return jnp.where(of_map, wide(colour), 1) * tiles + jnp.where(of_map, wide(luminance), 0) * grey + added
 
-# %% ../../nbs/world.pixels.ipynb #051a72bd
+# %% ../../nbs/world.pixels.ipynb #03594965
 @jax.jit
 def pixels(
     codes: jax.Array,  # (…, width) uint8
-    unseen: jax.Array | None = None,  # (…, tiles + slots) uint8, of `world.draw.unseen`
 ) -> jax.Array:  # (…, height, width, 3) float32 in 0..1
-    "Upstream's pixel observations without the night's noise; without `unseen` a tile is lit or black and arrows point up. ValueError for what is no code"
+    "Upstream's pixel observations without the night's noise. ValueError for what is no code"
     spec = ObsSpec.of(codes)
     leading, codes = codes.shape[:-1], jnp.asarray(codes).reshape(-1, spec.width)
-    bright, flight = codes[:, spec.slices["blocks"]] != DARK, jnp.zeros((len(codes), spec.mob_slots), jnp.int32)
-    if unseen is not None:
-        extra = jnp.asarray(unseen).reshape(len(codes), -1)
-        bright, flight = extra[:, : -spec.mob_slots] * np.float32(1 / 255), extra[:, -spec.mob_slots :].astype(jnp.int32)
     scalars, t, size = _scalars(codes), tables(spec).tiles, tile_size(spec)
     ids = jnp.concatenate([_ground(codes, scalars), _below(spec, scalars)], -1).reshape(len(codes), -1, spec.map_shape[1])
     tiles = jnp.take(jnp.asarray(t.reshape(len(t), size, -1)), ids, axis=0, mode="clip").swapaxes(2, 3)
-    tiles = _with_creatures(tiles if spec is FULL else tiles.astype(jnp.float32), codes, scalars, flight)
-    return (_lit(tiles, spec, scalars, bright) * np.float32(1 / 255)).reshape(*leading, *frame_shape(spec))
+    tiles = _with_creatures(tiles if spec is FULL else tiles.astype(jnp.float32), codes, scalars)
+    return (_lit(tiles, codes, scalars) * np.float32(1 / 255)).reshape(*leading, *frame_shape(spec))
