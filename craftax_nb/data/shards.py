@@ -153,8 +153,8 @@ def _join(
         whole["truncated"][-1] = True
     return Episode(codes=codes, unlocked=unlocked, cut=cut, **{name: whole[name].astype(kind) for name, kind in STEP_COLUMNS.items()})
 
-# %% ../../nbs/data.shards.ipynb #0daa176f
-SCHEMA = 1
+# %% ../../nbs/data.shards.ipynb #4b704ace
+SCHEMA = 2  # 2: codes hold flight and brightness
 
 
 def _sha(path: Path) -> str:

@@ -55,7 +55,7 @@ def _achievement_values(env_name: str) -> np.ndarray:
         return np.asarray(constants.ACHIEVEMENT_REWARD_MAP, np.float32)
     return np.ones(len(constants.Achievement), np.float32)
 
-# %% ../../nbs/world.env.ipynb #85a10cad
+# %% ../../nbs/world.env.ipynb #b355768b
 RESETS = ("lazy", "optimistic", "auto")
 
 
@@ -93,34 +93,24 @@ class World:
     @property
     def craftax_version(self) -> str: return version("craftax")
 
-    def reset(self, key: jax.Array):
-        "The first state of a new world"
-        return _reset(self.env_name)(key)
+# %% ../../nbs/world.env.ipynb #5b39303b
+def _first_state(world: World, key: jax.Array):
+    "The first state of a new world"
+    return _reset(world.env_name)(key)
 
-    def encode(self, state) -> jax.Array:
-        "The code (width,) of what the player of one environment sees"
-        return encode(state, self.upstream_exact)
 
-    def step(
-        self,
-        key: jax.Array,
-        state,  # one environment's state
-        action: jax.Array,  # () int
-    ):  # next state, reward () float32, terminated () bool, truncated () bool
-        "One step of one environment, without a reset at the end"
-        return _step(self, key, state, action)
+def _encode(world: World, state) -> jax.Array:  # (width,) uint8
+    "The code of what the player of one environment sees"
+    return encode(state, world.upstream_exact)
 
-    def reset_many(self, key: jax.Array, n: int):
-        "The first states of `n` worlds; world i depends on `key` and i alone. Called from the host"
-        return _reset_many(self, key, n)
 
-    def step_many(self, key: jax.Array, states, actions: jax.Array):
-        "One step of many environments; those that ended go on in a new world. See `step_many`"
-        return step_many(self, key, states, actions)
-
-# %% ../../nbs/world.env.ipynb #5115a37c
-def _step(world: World, key: jax.Array, state, action: jax.Array):
-    "`World.step`: upstream's, with death and the time limit told apart"
+def _step(
+    world: World,
+    key: jax.Array,
+    state,  # one environment's state
+    action: jax.Array,  # () int
+):  # next state, reward () float32, terminated () bool, truncated () bool
+    "One step of one environment, without a reset at the end; death and the time limit are told apart"
     env, params, _, logic = _upstream(world.env_name)
     static = (env.static_env_params,)
     state, reward = logic.craftax_step(key, state, action, params, *static)
@@ -128,7 +118,10 @@ def _step(world: World, key: jax.Array, state, action: jax.Array):
     terminated = logic.is_game_over(state, endless, *(static if world.spec is FULL else ()))
     return _strong(state), reward.astype(jnp.float32), terminated, ~terminated & (state.timestep >= world.max_timesteps)
 
-# %% ../../nbs/world.env.ipynb #42eeb2dc
+
+World.reset, World.encode, World.step = _first_state, _encode, _step
+
+# %% ../../nbs/world.env.ipynb #4ba0e4a9
 CHUNK = 4  # worlds in one call
 
 
@@ -138,10 +131,14 @@ def _reset_chunk(world: World, keys: jax.Array):
 
 
 def _reset_many(world: World, key: jax.Array, n: int):
+    "The first states of `n` worlds; world i depends on `key` and i alone. Called from the host"
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(-(-n // CHUNK) * CHUNK))
     plain = World(world.env_name)  # one compiled function, however the world steps
     chunks = [_reset_chunk(plain, keys[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
+
+
+World.reset_many = _reset_many
 
 # %% ../../nbs/world.env.ipynb #d1a297a5
 def _new_worlds(world: World, key: jax.Array, numbers: jax.Array):
@@ -186,7 +183,7 @@ def _reset_ended(
     chunk = 1 if jax.default_backend() == "cpu" else 8  # a CPU gains nothing from building several at once
     return _reset_by_loop(world, key, ended, shown, chunk, at_least=0)
 
-# %% ../../nbs/world.env.ipynb #90328cff
+# %% ../../nbs/world.env.ipynb #1030c41d
 class StepOut(NamedTuple):
     "What one step of many environments gave; the state is the one before any reset, but for `codes`"
 
@@ -210,3 +207,6 @@ def step_many(
     codes, achievements = jax.vmap(world.encode)(states), states.achievements.astype(bool)
     states, shown = _reset_ended(world, key_reset, terminated | truncated, (states, codes))
     return states, StepOut(shown, codes, reward, terminated, truncated, achievements)
+
+
+World.step_many = step_many
