@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-services bench lab readme clean
+.PHONY: help setup setup-vllm demo test test-all test-services bench lab readme clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -21,6 +21,16 @@ setup: .venv/.stamp ## make .venv, install everything, put the small language mo
 	$(BIN)/python -m craftax_nb.labelling.models
 	@touch $@
 
+setup-vllm: setup .venv-vllm/.stamp ## make .venv-vllm: labelling workers that use vLLM (its CPU build where there is no GPU)
+
+.venv-vllm/.stamp: constraints-vllm.txt pyproject.toml
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-vllm
+	if nvidia-smi -L >/dev/null 2>&1; then $(BIN)/uv pip install --quiet --python .venv-vllm/bin/python vllm==0.33.0 redis==8.1.0 \
+			&& $(BIN)/uv pip uninstall --quiet --python .venv-vllm/bin/python torchvision torchaudio torchcodec; \
+		else $(BIN)/uv pip install --quiet --python .venv-vllm/bin/python --no-deps -r constraints-vllm.txt; fi
+	$(BIN)/uv pip install --quiet --python .venv-vllm/bin/python --no-deps -e .
+	@touch $@
+
 demo: setup ## the whole chain in runs/demo, then its summary.html; FRESH=1 does everything again
 	$(BIN)/python -m craftax_nb.demo.run $(if $(FRESH),--fresh)
 
@@ -30,7 +40,8 @@ test: setup ## the core tests
 test-all: setup ## the core tests and the slow cells
 	$(BIN)/python .ci/test.py --flags slow
 
-test-services: setup ## tests with real services: Redis, browser, SLURM, faults
+test-services: setup ## tests with real services: Redis, browser, SLURM, faults, vLLM
+	@$(MAKE) --no-print-directory setup-vllm || echo "SKIPPED: vLLM does not install here, so test_vllm checks nothing"
 	$(BIN)/python .ci/test.py --services
 
 bench: setup ## all benchmarks, or one: make bench B=name

@@ -14,7 +14,7 @@ def readme():
         if cell["cell_type"] == "markdown":
             parts.append("".join(cell["source"]))
         parts += ["".join(o["data"]["text/markdown"]) for o in cell.get("outputs", []) if "text/markdown" in o.get("data", {})]
-    return re.sub(r"\]\((?!https?:|#)", "](nbs/", "\n\n".join(parts)) + "\n"
+    return re.sub(r"\]\((?!https?:|#)", "](nbs/", "\n\n".join(parts)).replace("](nbs/../", "](") + "\n"
 
 
 if __name__ == "__main__":

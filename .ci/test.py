@@ -102,8 +102,8 @@ def timed(check):
 def report(name, code, output, seconds):
     "Prints a check's line; True if it passed"
     print(f"{'FAILED' if code else 'passed'} {seconds:7.1f} s  {name}", flush=True)
-    if code:
-        print("\n".join("    " + line for line in output.splitlines()[-80:]), flush=True)
+    lines = output.splitlines()
+    print("".join(f"    {line}\n" for line in (lines[-80:] if code else lines) if code or line.startswith("SKIPPED")), end="", flush=True)
     return not code
 
 

@@ -6,15 +6,20 @@ set -euo pipefail
 action=${1:?up or down} dir=${2:?a folder for its state}
 export SLURM_CONF=$dir/slurm.conf
 
-# alive FILE: the daemon whose process id is in FILE runs (a zombie doesn't)
-alive() { local p; p=$(cat "$1" 2>/dev/null) && [ -n "$p" ] && grep -q '^State:[[:space:]]*[^Z]' "/proc/$p/status" 2>/dev/null; }
+# running ID: the process runs (a zombie, which a container's first process may never reap, doesn't); alive FILE: the one whose id is in FILE does.
+running() { grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null; }
+alive() { local p; p=$(cat "$1" 2>/dev/null) && [ -n "$p" ] && running "$p"; }
 
 if [ "$action" = down ]; then
+  # Jobs first: a slurmd that waits for a step outlives its pid file.
   scancel --quiet -u "$(id -un)" 2>/dev/null || true
+  for _ in $(seq 90); do [ -n "$(squeue -h 2>/dev/null)" ] || break; sleep 0.5; done
   for name in slurmd slurmctld munged; do
-    if alive "$dir/$name.pid"; then kill "$(cat "$dir/$name.pid")"; fi
-    for _ in $(seq 100); do alive "$dir/$name.pid" || break; sleep 0.1; done
-    if alive "$dir/$name.pid"; then kill -9 "$(cat "$dir/$name.pid")"; fi
+    if ! alive "$dir/$name.pid"; then continue; fi
+    pid=$(cat "$dir/$name.pid")
+    kill "$pid"
+    for _ in $(seq 100); do running "$pid" || break; sleep 0.1; done
+    if running "$pid"; then kill -9 "$pid" || true; fi
   done
   exit 0
 fi
@@ -25,7 +30,9 @@ fi
 mkdir -p "$dir"/{state,spool}
 chmod 755 "$dir"
 (umask 077; [ -s "$dir/munge.key" ] || head -c 128 /dev/urandom > "$dir/munge.key")
-cpus=$(nproc) memory=$(awk '/MemTotal/ {print int($2 / 1024 * 0.9)}' /proc/meminfo) port=${SLURM_TEST_PORT:-16817}
+cpus=${SLURM_TEST_CPUS:-$(nproc)} memory=$(awk '/MemTotal/ {print int($2 / 1024 * 0.9)}' /proc/meminfo)
+port=$(sed -n "s/^SlurmctldPort=//p" "$SLURM_CONF" 2>/dev/null || true)
+port=${port:-$((20000 + 2 * (RANDOM % 5000)))}  # several may run on one machine
 cat > "$SLURM_CONF" <<CONF
 ClusterName=test
 SlurmctldHost=$(hostname -s)(127.0.0.1)
@@ -53,8 +60,12 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 JobRequeue=1
 KillWait=20
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmdParameters=config_overrides
 NodeName=node1 NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 CPUs=$cpus RealMemory=$memory State=UNKNOWN
-PartitionName=main Nodes=node1 Default=YES MaxTime=INFINITE State=UP
+PartitionName=main Nodes=node1 Default=YES MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
+PartitionName=urgent Nodes=node1 MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 CONF
 echo "CgroupAutomount=no" > "$dir/cgroup.conf"
 alive "$dir/munged.pid" || munged --force --key-file="$dir/munge.key" --socket="$dir/munge.socket" --pid-file="$dir/munged.pid" \
@@ -62,7 +73,7 @@ alive "$dir/munged.pid" || munged --force --key-file="$dir/munge.key" --socket="
 alive "$dir/slurmctld.pid" || slurmctld -f "$SLURM_CONF" >&2
 alive "$dir/slurmd.pid" || slurmd -f "$SLURM_CONF" -N node1 >&2
 for _ in $(seq 150); do
-  case "$(sinfo -h -N -n node1 -o %T 2>/dev/null || true)" in
+  case "$(sinfo -h -N -n node1 -p main -o %T 2>/dev/null || true)" in
     idle|mixed|allocated) echo "export SLURM_CONF=$SLURM_CONF"; exit 0 ;;
     down*|drain*) scontrol update nodename=node1 state=resume >/dev/null 2>&1 || true ;;
   esac

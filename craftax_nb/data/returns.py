@@ -8,12 +8,12 @@ __all__ = ['discounted_sums', 'returns_to_go', 'gae', 'td_lambda']
 # %% ../../nbs/data.returns.ipynb #5ecc14cc
 import numpy as np
 
-# %% ../../nbs/data.returns.ipynb #a77f7d4c
+# %% ../../nbs/data.returns.ipynb #591257ae
 def discounted_sums(
-    x: np.ndarray,  # (N,) float32, episodes one behind the other
+    x: np.ndarray,  # (N,) float, episodes one behind the other; summed in float64
     last: np.ndarray,  # (N,) bool, True at the last step of each episode
     discount: float,  # d
-) -> np.ndarray:  # (N,) float32
+) -> np.ndarray:  # (N,) float64
     "y[t] = x[t] + d * y[t + 1] within each episode; ValueError unless the last episode ends at N"
     if x.shape != last.shape or (len(last) and not last[-1]):
         raise ValueError(f"x {x.shape} and last {last.shape} must have one shape, and the last step must end an episode")
@@ -25,9 +25,9 @@ def discounted_sums(
     for back in range(1, int(length.max(initial=0))):  # all episodes at once, from their ends
         at = ends[: np.searchsorted(-length, -back)] - back
         out[at] += discount * out[at + 1]
-    return out.astype(np.float32)
+    return out
 
-# %% ../../nbs/data.returns.ipynb #cb706d9a
+# %% ../../nbs/data.returns.ipynb #cd7c5bfe
 def returns_to_go(
     reward: np.ndarray,  # (N,) float32
     terminated: np.ndarray,  # (N,) bool
@@ -36,7 +36,8 @@ def returns_to_go(
     gamma: float,
 ) -> np.ndarray:  # (N,) float32
     "Discounted sum of the rewards from each step to the end of its episode"
-    return discounted_sums(reward + gamma * np.where(truncated, bootstrap, 0), terminated | truncated, gamma)
+    ends = terminated | truncated
+    return discounted_sums(_wide(reward) + gamma * np.where(truncated, _wide(bootstrap), 0), ends, gamma).astype(np.float32)
 
 
 def gae(
@@ -49,11 +50,18 @@ def gae(
     gae_lambda: float,
 ) -> np.ndarray:  # (N,) float32
     "Generalised advantage estimates (Schulman et al. 2016, equation 16)"
-    last = terminated | truncated
-    following = np.where(last, np.where(truncated, bootstrap, 0), np.roll(value, -1))
-    return discounted_sums(reward + gamma * following - value, last, gamma * gae_lambda)
+    return _advantages(reward, value, terminated, truncated, bootstrap, gamma, gae_lambda).astype(np.float32)
 
 
 def td_lambda(reward, value, terminated, truncated, bootstrap, gamma: float, td_lambda: float) -> np.ndarray:
     "TD(lambda) returns, the value targets that belong to `gae`: advantage plus value (N,) float32"
-    return gae(reward, value, terminated, truncated, bootstrap, gamma, td_lambda) + value
+    return (_advantages(reward, value, terminated, truncated, bootstrap, gamma, td_lambda) + _wide(value)).astype(np.float32)
+
+
+def _advantages(reward, value, terminated, truncated, bootstrap, gamma, gae_lambda) -> np.ndarray:  # (N,) float64
+    last, value = terminated | truncated, _wide(value)
+    following = np.where(last, np.where(truncated, _wide(bootstrap), 0), np.roll(value, -1))
+    return discounted_sums(_wide(reward) + gamma * following - value, last, gamma * gae_lambda)
+
+
+def _wide(x) -> np.ndarray: return np.asarray(x, np.float64)

@@ -15,20 +15,22 @@ from ..jobs.chain import Step, StepFailed, run_chain
 from ..jobs.files import project_root, show_path
 
 # %% auto #0
-__all__ = ['FOLDER', 'PPO', 'AWR', 'AUGMENTED', 'BC', 'SMALL', 'STEPS', 'demo']
+__all__ = ['FOLDER', 'PPO', 'AWR', 'AUGMENTED', 'BC', 'SMALL', 'TURNS', 'STEPS', 'demo']
 
-# %% ../../nbs/demo.run.ipynb #cfdd7913
+# %% ../../nbs/demo.run.ipynb #1d591112
 FOLDER = "runs/demo"
 PPO, AWR, AUGMENTED, BC = (f"{FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc"))
-SMALL = {"width": 128, "steps": 300}
+SMALL = {"width": 128, "steps": 400}
+TURNS = {"steps": 600, "critic_steps": 100, "actor_steps": 200}
 
 STEPS = [
     Step("ppo", "nbs/train_ppo.ipynb", {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288}),
     Step("label", "nbs/label.ipynb", {"data": PPO, "cadence": 50}),
-    Step("awr", "nbs/train_awr.ipynb", {"data": PPO, **SMALL}),
-    Step("awr_augmented", "nbs/train_awr.ipynb", {"data": PPO, "augment": True, **SMALL}),
+    Step("awr", "nbs/train_awr.ipynb", {"data": PPO, **SMALL, **TURNS}),
+    Step("awr_augmented", "nbs/train_awr.ipynb", {"data": PPO, "augment": True, **SMALL, **TURNS}),
     Step("bc", "nbs/train_bc.ipynb", {"data": PPO, **SMALL}),
-    Step("evaluate", "nbs/evaluate.ipynb", {"checkpoint": ",".join([PPO, AWR, AUGMENTED, BC]), "episodes": 100, "labelled_episodes": 8, "threads": 2}),
+    Step("evaluate", "nbs/evaluate.ipynb", {"checkpoint": ",".join([PPO, AWR, AUGMENTED, BC]), "every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}),
+    Step("ablate", "nbs/ablate.ipynb", {"checkpoint": AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0}),
     Step("probe", "nbs/probe_values.ipynb", {"checkpoint": ",".join([PPO, AUGMENTED]), "bases": 5, "meadows": 1, "threads": 2}),
     Step("inspect", "nbs/inspect.ipynb", {"data": PPO, "checkpoint": PPO}),
 ]

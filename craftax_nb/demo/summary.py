@@ -28,6 +28,7 @@ TITLES = {
     "awr_augmented": ("AWR, with labels", "The same, with the language model's hidden state as a second input."),
     "bc": ("Behaviour cloning", "The baseline that every offline agent has to beat."),
     "evaluate": ("How well do they play?", "Every agent in the same worlds, beside a random policy; intervals are 95 % bootstrap intervals over episodes."),
+    "ablate": ("Does it use what the model says?", "The agent with labels is told something else, on held-out episodes: how well does it still predict the data's actions?"),
     "probe": ("What does the value function react to?", "The value of the same states with one thing changed. Bands are 95 % intervals over base states, paired with the unedited state."),
     "inspect": ("One state, inspected", "Open nbs/inspect.ipynb in JupyterLab to scrub through an episode."),
 }

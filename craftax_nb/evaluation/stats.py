@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 # %% auto #0
-__all__ = ['RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval', 'paired_difference', 'episodes_needed', 'summary',
-           'achievement_rates', 'readable', 'readable_rates', 'caveat', 'plot_summary', 'plot_rates']
+__all__ = ['RELIABLE_EPISODES', 'ALPHA', 'POWER', 'bootstrap_means', 'interval', 'rate_interval', 'expanded_level',
+           'clustered_interval', 'paired_difference', 'episodes_needed', 'summary', 'achievement_rates', 'readable',
+           'readable_rates', 'caveat', 'plot_summary', 'plot_rates']
 
 # %% ../../nbs/evaluation.stats.ipynb #1ed4c5bf
 RELIABLE_EPISODES = 100
@@ -62,7 +63,35 @@ def rate_interval(
     half = z / (1 + z**2 / n) * np.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
-# %% ../../nbs/evaluation.stats.ipynb #c7d69e14
+# %% ../../nbs/evaluation.stats.ipynb #1d7384bb
+def expanded_level(
+    level: float,  # wanted
+    n: int,  # episodes
+) -> float:  # to ask a percentile interval for
+    "1 - 2 Phi(-sqrt(n / (n - 1)) t), t being Student's quantile for `level` with n - 1 degrees of freedom"
+    from scipy.special import stdtrit
+
+    if n < 2:
+        return level
+    return 1 - 2 * NormalDist().cdf(-math.sqrt(n / (n - 1)) * float(stdtrit(n - 1, (1 + level) / 2)))
+
+# %% ../../nbs/evaluation.stats.ipynb #1726f6a6
+def clustered_interval(
+    values,  # (steps,)
+    episode,  # (steps,) int, which episode each belongs to
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> tuple[float, float]:  # low, high; NaN for fewer than two episodes
+    "Percentile bootstrap interval of a mean over steps, by whole episodes"
+    _, index = np.unique(np.asarray(episode), return_inverse=True)
+    sums, sizes = np.bincount(index, np.asarray(values, np.float64)), np.bincount(index)
+    if len(sums) < 2:
+        return np.nan, np.nan
+    draws = bootstrap_means(np.stack([sums, sizes], 1), resamples, seed)
+    return tuple(np.quantile(draws[:, 0] / draws[:, 1], [(1 - level) / 2, (1 + level) / 2]))
+
+# %% ../../nbs/evaluation.stats.ipynb #e7fb613f
 def paired_difference(
     returns,  # (episodes,)
     baseline,  # (episodes,), of the same worlds in the same order
@@ -75,19 +104,22 @@ def paired_difference(
     return (returns - baseline).mean(), *interval(returns - baseline, level)
 
 
+ALPHA, POWER = 0.05, 0.8
+
+
 def episodes_needed(
     returns,  # (episodes,)
     baseline,  # (episodes,), paired
     effect: float = 1.0,  # the difference to be seen, in points of return
-    level: float = 0.95,
-    power: float = 0.8,
+    alpha: float = ALPHA,  # how often a difference is seen that isn't there, two-sided
+    power: float = POWER,  # how often one that is there is seen
 ) -> int:
-    "How many paired episodes would settle a difference of `effect`, seen with probability `power`"
+    "How many paired episodes would settle a difference of `effect`: (z(1 - alpha/2) + z(power))² spread² / effect²"
     spread = np.std(np.asarray(returns) - np.asarray(baseline), ddof=1)
-    z = NormalDist().inv_cdf(0.5 + level / 2) + NormalDist().inv_cdf(power)
+    z = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
     return max(2, math.ceil((z * spread / effect) ** 2))
 
-# %% ../../nbs/evaluation.stats.ipynb #ad85d2c7
+# %% ../../nbs/evaluation.stats.ipynb #48f961a1
 def summary(
     results: Mapping,  # agent's name -> Results, on the same worlds
     baseline: str | None = None,  # whom the others are compared with; default: the last
@@ -102,7 +134,7 @@ def summary(
         row |= {"percent": 100 * mean / most, "percent_low": 100 * low / most, "percent_high": 100 * high / most}
         row["length"], (row["length_low"], row["length_high"]) = r.lengths.mean(), interval(r.lengths)
         row["achievements"] = r.achievements.sum(1).mean()
-        row["floor"], row["deepest_floor"] = r.floors.mean(), r.floors.max()
+        row["floor"], (row["floor_low"], row["floor_high"]), row["deepest_floor"] = r.floors.mean(), interval(r.floors), r.floors.max()
         row["cut"] = r.cut.mean()
         common = min(len(r.returns), len(results[baseline].returns))  # the same worlds: episode e of a seed is one world
         pair = r.returns[:common], results[baseline].returns[:common]
@@ -113,7 +145,7 @@ def summary(
     table.attrs["baseline"] = baseline
     return table
 
-
+# %% ../../nbs/evaluation.stats.ipynb #b73b315b
 def achievement_rates(
     results: Mapping,  # agent's name -> Results
 ) -> pd.DataFrame:  # one row for each agent and achievement
@@ -125,7 +157,7 @@ def achievement_rates(
         rows.append(pd.DataFrame({"agent": name, **columns, "low": low, "high": high}))
     return pd.concat(rows, ignore_index=True)
 
-# %% ../../nbs/evaluation.stats.ipynb #f1aea4bc
+# %% ../../nbs/evaluation.stats.ipynb #adc2d71f
 def _with_ends(table: pd.DataFrame, column: str, digits: int) -> pd.Series:
     ends = zip(table[column], table[f"{column}_low"], table[f"{column}_high"], strict=True)
     return pd.Series([f"{m:.{digits}f} [{lo:.{digits}f}, {hi:.{digits}f}]" for m, lo, hi in ends], index=table.index)
@@ -139,13 +171,14 @@ def readable(
     shown = pd.DataFrame({"episodes": table["episodes"], "return": _with_ends(table, "return", 2), "% of max": _with_ends(table, "percent", 1)})
     shown["length, steps"] = _with_ends(table, "length", 0)
     shown["achievements"] = table["achievements"].map("{:.2f}".format)
-    shown["deepest floor"] = table["deepest_floor"]
+    shown["floor reached, mean"] = _with_ends(table, "floor", 2)
+    shown["floor reached, deepest"] = table["deepest_floor"]
     shown["cut short"] = table["cut"].map("{:.0%}".format)
     shown[versus] = _with_ends(table, "difference", 2).where(table.index != table.attrs["baseline"], "")
     shown["episodes to see 1 point"] = table["episodes_for_1_point"].map(lambda x: "" if np.isnan(x) else f"{x:.0f}")
     return shown
 
-
+# %% ../../nbs/evaluation.stats.ipynb #4e6daea3
 def readable_rates(
     rates: pd.DataFrame,  # from `achievement_rates`
 ) -> pd.DataFrame:  # achievements x agents, strings
@@ -164,7 +197,7 @@ def caveat(
         return ""
     return f"{episodes} episodes: below {RELIABLE_EPISODES}, rankings are not reliable (they have reversed between 10 and 100 episodes). Read the intervals, not the order."
 
-# %% ../../nbs/evaluation.stats.ipynb #3d868613
+# %% ../../nbs/evaluation.stats.ipynb #c420917f
 def plot_summary(
     table: pd.DataFrame,  # from `summary`
 ) -> plt.Figure:
@@ -179,7 +212,7 @@ def plot_summary(
     axes[1].axvline(0, color="black", linewidth=0.8)
     return fig
 
-
+# %% ../../nbs/evaluation.stats.ipynb #7a304f5b
 def plot_rates(
     rates: pd.DataFrame,  # from `achievement_rates`
 ) -> plt.Figure:

@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['project_root', 'resolve', 'show_path', 'write_json', 'read_json', 'whole_folder', 'remove_leftovers', 'git_revision']
 
-# %% ../../nbs/jobs.files.ipynb #2a6f121f
+# %% ../../nbs/jobs.files.ipynb #d393544b
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -16,15 +17,20 @@ from pathlib import Path
 
 import craftax_nb
 
-# %% ../../nbs/jobs.files.ipynb #bc38822e
+# %% ../../nbs/jobs.files.ipynb #2164bc21
 def project_root() -> Path: # the folder that holds this project's settings.ini
     "Looks above the package (a checkout), then above the working directory (an installed package)"
-    for start in (Path(craftax_nb.__file__).resolve(), Path.cwd() / "_"):
+    return _root_from(craftax_nb.__file__, os.getcwd())
+
+
+@functools.cache
+def _root_from(package: str, working: str) -> Path:
+    for start in (Path(package).resolve(), Path(working) / "_"):
         for folder in start.parents:
             settings = folder / "settings.ini"
             if settings.is_file() and "lib_name = craftax_nb" in settings.read_text():
                 return folder
-    raise FileNotFoundError(f"no settings.ini of craftax_nb above {Path.cwd()}; start from a checkout of the project")
+    raise FileNotFoundError(f"no settings.ini of craftax_nb above {working}; start from a checkout of the project")
 
 # %% ../../nbs/jobs.files.ipynb #f7f5851f
 def resolve(
@@ -90,15 +96,16 @@ def remove_leftovers(folder: str | Path) -> None:
     for path in Path(folder).glob(".*.tmp-*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-# %% ../../nbs/jobs.files.ipynb #f2ab84d2
-def git_revision() -> str: # 12 hex digits, with -dirty if tracked files differ; "unknown" without git
-    "The revision of the project's checkout"
+# %% ../../nbs/jobs.files.ipynb #2861426e
+def git_revision() -> str: # 12 hex digits, with -dirty if tracked files differ
+    "The revision of the project's checkout; without git, as in a container, what CRAFTAX_NB_REVISION says, or unknown"
+    otherwise = os.environ.get("CRAFTAX_NB_REVISION") or "unknown"
     git = ["git", "-C", str(project_root())]
     try:
         head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
         status = subprocess.run([*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True)
     except OSError:
-        return "unknown"
+        return otherwise
     if head.returncode:
-        return "unknown"
+        return otherwise
     return head.stdout.strip() + ("-dirty" if status.stdout.strip() else "")

@@ -5,8 +5,11 @@
 # %% auto #0
 __all__ = ['ParameterError', 'coerce', 'Job']
 
-# %% ../../nbs/jobs.params.ipynb #8406c588
+# %% ../../nbs/jobs.params.ipynb #05efa0c4
+import ast
+import contextlib
 import difflib
+import os
 import types
 import typing
 
@@ -50,7 +53,7 @@ def _hint(name: str, value, kinds) -> str:
         return f"; to give it as text: -r {name} {value}"
     return f"; for example: -p {name} {dict([(bool, 'True'), (int, '3'), (float, '0.3')]).get(kinds[0], '...')}"
 
-# %% ../../nbs/jobs.params.ipynb #67519007
+# %% ../../nbs/jobs.params.ipynb #aab4be1d
 class Job:
     "A job notebook: construct it in the first code cell, call `start` in the cell after the parameters"
     def __init__(
@@ -64,6 +67,15 @@ class Job:
     def declared(self) -> dict: # name -> type
         "The annotated names"
         return {k: t for k, t in self.namespace.get("__annotations__", {}).items() if k in self.namespace}
+
+    def defaults(self) -> dict: # name -> value; {} outside of a notebook
+        "What the parameters cell says, from the kernel's history: papermill's values come in a cell after it"
+        for source in self.namespace.get("In", []):
+            with contextlib.suppress(SyntaxError, ValueError):
+                nodes = [n for n in ast.parse(source).body if isinstance(n, ast.AnnAssign) and n.value]
+                if nodes and {n.target.id for n in nodes} >= {*self.declared()}:
+                    return {n.target.id: ast.literal_eval(n.value) for n in nodes}
+        return {}
 
     def unknown(self) -> list[str]:
         "Names assigned since the first cell that are no parameters"
@@ -82,7 +94,7 @@ class Job:
         self.namespace.update(values)
         return values
 
-# %% ../../nbs/jobs.params.ipynb #eb7c5c50
+# %% ../../nbs/jobs.params.ipynb #3cf86bd8
 def _names(x) -> tuple:
     return (x,) if isinstance(x, str) else tuple(x)
 
@@ -112,7 +124,7 @@ def _start(
                 except (DatasetError, CheckpointError) as e:
                     raise ParameterError(f"{self.name}: {name}: {e}") from None
     try:
-        run = Run.open(self.name, values)
+        run = Run.open(self.name, values, self.defaults(), os.environ.get("CRAFTAX_NB_INPUT") or f"nbs/{self.name}.ipynb")
     except RunError as e:
         raise ParameterError(f"{self.name}: run_dir: {e}") from None
     self.started = True

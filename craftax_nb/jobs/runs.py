@@ -5,68 +5,41 @@
 # %% auto #0
 __all__ = ['RunError', 'read_status', 'metric_rows', 'read_metrics', 'Run']
 
-# %% ../../nbs/jobs.runs.ipynb #863e7fb0
+# %% ../../nbs/jobs.runs.ipynb #7d538bdd
 import atexit
 import datetime
-import fcntl
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from pathlib import Path
 
+from .attempts import BEAT, STALE, begin_attempt, end_attempt, hold, is_held, last_beat
 from .checkpoints import run_checkpoints, step_of
-from .files import git_revision, project_root, read_json, remove_leftovers, resolve, show_path, write_json
-from .tracking import Mirror
+from .files import project_root, read_json, remove_leftovers, resolve, show_path, write_json
+from .journal import write_entry
+from .provenance import git_diff, provenance
+from .tracking import Mirror, load_env
 
-# %% ../../nbs/jobs.runs.ipynb #47a25000
+# %% ../../nbs/jobs.runs.ipynb #10680c57
 class RunError(ValueError):
     "A run folder that can't be used; says why and what to give"
-
-
-_locks = {}  # folder -> the open lock file of this process
-
-
-def _lock(folder: Path) -> bool: # False if another process holds it
-    "Takes the folder's lock for the life of this process"
-    if folder in _locks:
-        return True
-    file = (folder / ".lock").open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return False
-    _locks[folder] = file
-    return True
-
-
-def _is_locked(folder: Path) -> bool:
-    "Whether some process, this one too, holds the folder's lock"
-    if folder in _locks:
-        return True
-    if not (folder / ".lock").exists():
-        return False
-    with (folder / ".lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
 
 
 def read_status(
     run_dir: str | Path, # a run's folder
 ) -> dict:               # {"status": "none" | "running" | "stopped" | "failed" | "finished", ...}
-    "What status.json says, a dead process's `running` read as `stopped`"
+    "What status.json says; a dead process's `running` is read as `stopped`, with `killed` True"
     folder = resolve(run_dir)
     try:
         status = read_json(folder / "status.json")
     except (OSError, ValueError):
         return {"status": "none"}
-    return {**status, "status": "stopped"} if status["status"] == "running" and not _is_locked(folder) else status
+    dead = status["status"] == "running" and not is_held(folder, status.get("host", ""))
+    return {**status, "status": "stopped", "killed": True} if dead else status
 
 # %% ../../nbs/jobs.runs.ipynb #a37486e9
 def metric_rows(run_dir: str | Path) -> list[dict]:
@@ -90,7 +63,7 @@ def _number(x):
     "A JSON value; 0-d arrays of numpy, JAX and torch become numbers"
     return x.item() if hasattr(x, "item") else x
 
-# %% ../../nbs/jobs.runs.ipynb #90796b6d
+# %% ../../nbs/jobs.runs.ipynb #8976b5fe
 _not_compared = ("run_dir", "wandb")
 
 
@@ -118,7 +91,31 @@ def _check_same(folder: Path, job: str, params: dict) -> None:
         if k not in _not_compared and a.get(k) != b.get(k):
             raise RunError(f"{show_path(folder)} holds a run with {k}={a.get(k)!r}, now it is {b.get(k)!r}; {fresh}, or the same parameters to resume")
 
-# %% ../../nbs/jobs.runs.ipynb #80f17002
+# %% ../../nbs/jobs.runs.ipynb #454612b9
+def _take(folder: Path) -> float: # the last heartbeat of whoever had it before
+    "Holds the folder; waits for the heartbeat of a dead process on another machine to grow old, raises RunError if somebody is at work there"
+    alive, here, end = last_beat(folder), socket.gethostname(), time.time() + STALE + BEAT
+    while (status := read_status(folder))["status"] == "running" and status.get("host", here) != here and time.time() < end:
+        time.sleep(1)
+    if status["status"] == "running" and status.get("host", here) != here or not hold(folder):
+        raise RunError(f"{show_path(folder)} is in use by another process; wait for it, or give a new run_dir")
+    return alive
+
+
+def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: str) -> dict:
+    "Writes params.json and git.diff, once; says so when a run goes on with another library"
+    about = provenance(params, notebook)
+    if (folder / "params.json").exists():
+        old = read_json(folder / "params.json")
+        if old.get("library", about["library"]) != about["library"]:
+            print(f"{show_path(folder)} began with the library {old['library']} ({old['git']}) and goes on with {about['library']} ({about['git']})")
+        return about
+    if patch := git_diff():
+        (folder / "git.diff").write_text(patch, errors="surrogateescape")
+    write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **about})
+    return about
+
+# %% ../../nbs/jobs.runs.ipynb #62406f86
 class Run:
     "A run's folder, open for writing"
     def __init__(
@@ -127,31 +124,35 @@ class Run:
         params: dict,       # name -> value
         folder: Path,       # exists, locked by this process
         resumed: bool,      # whether it held this run already
+        attempt: int = 1,   # how many processes were at it, this one included
     ):
-        self.job, self.params, self.dir, self.resumed = job, params, folder, resumed
+        self.job, self.params, self.dir, self.resumed, self.attempt = job, params, folder, resumed, attempt
         self.id, self.started, self.stopping = folder.name, time.time(), False
         self.is_open = True
-        self.mirror = Mirror(folder, job, params) if params.get("wandb") else None
+        self.mirror = Mirror(folder, job, params, attempt) if params.get("wandb") else None
+        self.wandb = self.mirror.id if self.mirror else ""
         self._status("running")
 
     @classmethod
     def open(
         cls,
-        job: str,     # the job's name
-        params: dict, # its parameters; run_dir "" or missing: a new folder
+        job: str,                      # the job's name
+        params: dict,                  # its parameters; run_dir "" or missing: a new folder
+        defaults: dict | None = None,  # what the notebook says when nothing is given
+        notebook: str = "",            # its path, relative to the project
     ) -> "Run":
         "Opens or resumes a run; raises RunError if the folder is another run's or in use"
+        load_env()
         given = params.get("run_dir", "")
         folder = resolve(given) if given else _new_folder(job)
         folder.mkdir(parents=True, exist_ok=True)
-        if not _lock(folder):
-            raise RunError(f"{show_path(folder)} is in use by another process; wait for it, or give a new run_dir")
+        alive = _take(folder)
         resumed = (folder / "params.json").exists()
         if resumed:
             _check_same(folder, job, params)
-        else:
-            write_json(folder / "params.json", {"job": job, "params": params, "git": git_revision()})
-        run = cls(job, params, folder, resumed)
+        about = _describe(folder, job, params, defaults or {}, notebook)
+        attempt = begin_attempt(folder, alive, git=about["git"], library=about["library"])
+        run = cls(job, params, folder, resumed, attempt)
         _watch(run)
         return run
 
@@ -159,14 +160,14 @@ class Run:
         return f"{self.job}: {'resumed in' if self.resumed else 'writes to'} {show_path(self.dir)}"
 
     def _status(self, status: str, **more):
-        write_json(self.dir / "status.json", {"status": status, "job": self.job, "pid": os.getpid(), "started": self.started,
-                                              "time": time.time(), **more})
+        write_json(self.dir / "status.json", {"status": status, "job": self.job, "host": socket.gethostname(), "pid": os.getpid(),
+                                              "started": self.started, "time": time.time(), **({"wandb": self.wandb} if self.wandb else {}), **more})
 
     @property
     def finished(self) -> bool:
         return read_status(self.dir)["status"] == "finished"
 
-# %% ../../nbs/jobs.runs.ipynb #eaede44d
+# %% ../../nbs/jobs.runs.ipynb #2513eb26
 def _log(
     self: Run,
     step: int,  # environment steps or optimizer steps, as the job counts
@@ -178,6 +179,7 @@ def _log(
         f.write(json.dumps(row) + "\n")
     if self.mirror:
         self.mirror.log(row)
+        self.mirror.checkpoints(self.dir)
 
 
 def _checkpoint_dir(self: Run, step: int) -> Path:
@@ -185,7 +187,7 @@ def _checkpoint_dir(self: Run, step: int) -> Path:
     (self.dir / "checkpoints").mkdir(exist_ok=True)
     return self.dir / "checkpoints" / f"step-{step:06d}"
 
-
+# %% ../../nbs/jobs.runs.ipynb #4783ba57
 def _resume(self: Run) -> Path | None: # the newest checkpoint, None to start from the beginning
     "Prepares the folder of a cut run for going on"
     remove_leftovers(self.dir)
@@ -212,17 +214,52 @@ def _save_figure(self: Run, fig, name: str) -> Path:
 
 Run.log, Run.checkpoint_dir, Run.resume, Run.save_figure = _log, _checkpoint_dir, _resume, _save_figure
 
-# %% ../../nbs/jobs.runs.ipynb #6a83a676
+# %% ../../nbs/jobs.runs.ipynb #bb76d6db
+def _save_video(self: Run, path: Path, name: str, step: int) -> None:
+    "Mirrors a video file, for example an episode"
+    if self.mirror:
+        self.mirror.video(name, Path(path), step)
+
+
+def _save_table(self: Run, rows, name: str, step: int) -> Path: # rows: a DataFrame
+    "Appends rows to <name>.csv"
+    path = self.dir / f"{name}.csv"
+    rows.to_csv(path, mode="a", header=not path.exists(), index=False)
+    if self.mirror:
+        self.mirror.table(name, rows, step)
+    return path
+
+
+def _mark_best(self: Run, step: int) -> None:
+    "The checkpoint of `step` is the best so far"
+    write_json(self.dir / "best.json", {"step": int(step)})
+
+
+Run.save_video, Run.save_table, Run.mark_best = _save_video, _save_table, _mark_best
+
+# %% ../../nbs/jobs.runs.ipynb #d5d610f6
 _newest = []  # the run that this kernel opened last
 
 
 def _end(self: Run, status: str, **more) -> None:
     "Writes the last status and closes the mirror"
     self.is_open = status == "failed"  # a cell can be mended and run again
-    self._status(status, **more)
+    trained = _newest_agent(self.dir)
+    self._status(status, **{k: v for k, v in trained.items() if v}, **more)
+    end_attempt(self.dir, self.attempt, status)
     if self.mirror:
+        self.mirror.checkpoints(self.dir)
         self.mirror.finish(0 if status == "finished" else 1)
         self.mirror = None
+
+
+def _newest_agent(folder: Path) -> dict:
+    "What the newest checkpoint was trained on"
+    try:
+        about = read_json(run_checkpoints(folder)[-1] / "agent.json")
+        return {"dataset": about.get("dataset_hash", ""), "recipe": (about.get("recipe") or {}).get("hash", "")}
+    except (IndexError, OSError, ValueError):
+        return {}
 
 
 def _finish(
@@ -231,9 +268,10 @@ def _finish(
 ) -> None:
     "Marks the run finished"
     _end(self, "finished", seconds=round(time.time() - self.started, 1), summary={k: _number(v) for k, v in summary.items()})
+    write_entry(self.dir)
     print(f"{self.job} finished in {time.time() - self.started:.0f} s: {show_path(self.dir)}")
 
-
+# %% ../../nbs/jobs.runs.ipynb #4bca2b48
 def _stop(self: Run) -> None:
     "Marks the run stopped and ends the notebook; the same run_dir resumes it"
     _end(self, "stopped")

@@ -5,42 +5,44 @@
 # %% auto #0
 __all__ = ['Labeller', 'of_texts']
 
-# %% ../../nbs/labelling.live.ipynb #ba2a403a
+# %% ../../nbs/labelling.live.ipynb #ae087a7c
 from collections import OrderedDict
 
 import numpy as np
 
 from .extract import Extractor
-from .recipe import Recipe, recipe_from_dict
+from .prompt import observation_texts, require_words
+from .recipe import Recipe, recipe_from_dict, require_same
 
-# %% ../../nbs/labelling.live.ipynb #efee569e
+# %% ../../nbs/labelling.live.ipynb #1cc2d685
 class Labeller:
     "Hidden states of observations, as a recipe says; calling it takes codes"
     def __init__(self,
-        recipe: Recipe | dict,    # resolved; as labels and checkpoints hold it. Raises RecipeMismatch when this machine's files give another
+        recipe: Recipe | dict,    # as labels and checkpoints hold it. Raises RecipeMismatch when this machine's files give another
         device: str = "auto",
         threads: int | None = 1,
         remember: int = 20_000,   # texts whose vectors are kept
         extractor=None,           # one that is loaded already
-        describe=None,            # codes -> texts, instead of world.text's
+        describe=None,            # codes, text format -> texts, instead of world.text's
+        backend: str = "auto",    # as `make_backend` takes
     ):
         recipe = recipe_from_dict(recipe) if isinstance(recipe, dict) else recipe
-        if extractor is None: extractor = Extractor(recipe, device=device, threads=threads)
-        else: _require(recipe, extractor.recipe)
+        if extractor is None: extractor = Extractor(recipe, backend, device, threads)
+        elif recipe.resolved: require_same(recipe, extractor.recipe, "the checkpoint", "the loaded model", ignore=("cadence",))
         self.recipe, self.extractor, self.dim = extractor.recipe, extractor, extractor.dim
-        self.remember, self.describe, self._known, self.computed = remember, describe or self._describe, OrderedDict(), 0
-
-    def _describe(self, codes: np.ndarray) -> list[str]:
-        from craftax_nb.world.text import describe
-        return describe(codes, self.recipe.text_format)
+        if describe is None: require_words(self.recipe)
+        self.remember, self.describe, self._known, self.computed = remember, describe, OrderedDict(), 0
 
     def __call__(self,
-        codes: np.ndarray, # (n, width) uint8
-    ) -> np.ndarray:       # (n, dim) float32
-        "Hidden states, not normalised"
-        return self.of_texts(self.describe(np.asarray(codes)))
+        codes: np.ndarray,              # (n, width) uint8
+        past: np.ndarray | None = None, # (recipe.history, n, width) uint8, oldest first; zeros where the episode had not begun
+    ) -> np.ndarray:                    # (n, dim) float32
+        "Hidden states, not normalised; raises ValueError when the recipe's history is not what is given"
+        if (given := 0 if past is None else len(past)) != self.recipe.history:
+            raise ValueError(f"past holds {given} earlier states, expected {self.recipe.history}: the recipe's history")
+        return self.of_texts(observation_texts(np.asarray(codes), self.recipe.text_format, past, self.describe))
 
-# %% ../../nbs/labelling.live.ipynb #e79b4a81
+# %% ../../nbs/labelling.live.ipynb #7e3f3402
 def of_texts(self: Labeller, texts: list[str]) -> np.ndarray: # (n, dim) float32
     "Hidden states of texts; each distinct one is computed once"
     new = [t for t in dict.fromkeys(texts) if t not in self._known]
@@ -52,7 +54,3 @@ def of_texts(self: Labeller, texts: list[str]) -> np.ndarray: # (n, dim) float32
     return out
 
 Labeller.of_texts = of_texts
-
-def _require(wanted: Recipe, have: Recipe):
-    from craftax_nb.labelling.recipe import require_same
-    if wanted.resolved: require_same(wanted, have, "the checkpoint", "the loaded model", ignore=("cadence",))

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['smollm2_file', 'ModelError', 'cache_folder', 'package_folder', 'smollm2_folder', 'find_model', 'model_folder',
-           'revision', 'weights_hash', 'convert_smollm2', 'tiny_model', 'main']
+           'revision', 'weights_hash', 'convert_smollm2', 'tiny_tokenizer', 'save_tiny', 'tiny_model', 'main']
 
 # %% ../../nbs/labelling.models.ipynb #62f9efeb
 import hashlib
@@ -136,7 +136,41 @@ def convert_smollm2(
     finally: shutil.rmtree(part, ignore_errors=True)
     return folder
 
-# %% ../../nbs/labelling.models.ipynb #804066a2
+# %% ../../nbs/labelling.models.ipynb #7e0e5ac8
+def tiny_tokenizer(more: tuple = ()):
+    "A byte-level tokenizer with a chat template and further special tokens"
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *more]
+    vocabulary = {c: i for i, c in enumerate(special + sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    raw.add_special_tokens(special)
+    tok = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    tok.chat_template = ("{%- for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{%- endfor %}"
+                         "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+                         "{%- if enable_thinking is defined and not enable_thinking %}{{ '<think>\n\n</think>\n\n' }}{%- endif %}{%- endif %}")
+    return tok
+
+# %% ../../nbs/labelling.models.ipynb #e9d8839d
+def save_tiny(
+    make,               # () -> model
+    tokenizer,
+    folder: str | Path,
+    seed: int,
+) -> Path:
+    "Saves a random model whose norm weights are not one"
+    import torch
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make().float().eval()
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                if "norm" in name: p.uniform_(0.5, 1.5)
+    model.save_pretrained(folder); tokenizer.save_pretrained(folder)
+    return Path(folder)
+
+# %% ../../nbs/labelling.models.ipynb #a7751a3a
 def tiny_model(
     folder: str | Path, # is made; must not exist
     layers: int = 4,
@@ -144,27 +178,11 @@ def tiny_model(
     seed: int = 0,      # of the weights
 ) -> Path:
     "A random Qwen3 with tokenizer and chat template, for tests: 0.3M parameters, tokens are bytes"
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
-    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    vocabulary = {c: i for i, c in enumerate(special + sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    raw.add_special_tokens(special)
-    tok = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|endoftext|>")
-    tok.chat_template = ("{%- for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{%- endfor %}"
-                         "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{%- endif %}")
-    config = Qwen3Config(vocab_size=len(vocabulary), hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers, num_attention_heads=4,
-                         num_key_value_heads=2, head_dim=hidden // 4, max_position_embeddings=8192, tie_word_embeddings=True)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Qwen3ForCausalLM(config).float().eval()
-        with torch.no_grad():
-            for name, p in model.named_parameters():
-                if "norm" in name: p.uniform_(0.5, 1.5)
-    model.save_pretrained(folder); tok.save_pretrained(folder)
-    return Path(folder)
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+    tokenizer = tiny_tokenizer()
+    config = Qwen3Config(vocab_size=len(tokenizer), hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers, num_attention_heads=4,
+                         num_key_value_heads=2, head_dim=hidden // 4, max_position_embeddings=8192, tie_word_embeddings=True, eos_token_id=2, pad_token_id=0)
+    return save_tiny(lambda: Qwen3ForCausalLM(config), tokenizer, folder, seed)
 
 # %% ../../nbs/labelling.models.ipynb #36a62ea7
 def main():

@@ -10,17 +10,22 @@ import pandas as pd
 
 from ..jobs.runs import read_metrics
 
-# %% ../../nbs/offline.report.ipynb #a49e55e6
+# %% ../../nbs/offline.report.ipynb #a074ffb0
 MEANINGS = {
     "loss": ("actor + critic", "minimised"),
-    "actor_loss": ("nats", "(weighted) negative log-likelihood"),
-    "critic_loss": ("return^2", "half the squared error of V"),
+    "actor_loss": ("nats", "(weighted) negative log-likelihood of the actions"),
+    "critic_loss": ("return^2", "half the squared error of V (IQL: its expectile loss)"),
+    "q_loss": ("return^2", "squared errors of both Qs (IQL)"),
+    "q_mean": ("return", "Q of the data's actions (IQL)"),
     "explained_variance": ("", "of the returns, by V, in training batches; 1 is perfect"),
     "entropy": ("nats", "of the policy, in training batches"),
     "log_likelihood": ("nats", "of the data's actions, in training batches"),
     "ess": ("share of batch", "effective sample size; under 0.05 collapsed, over 0.95 behaviour cloning"),
     "clip_fraction": ("share of batch", "weights at the upper clip"),
     "weight_min": ("", "least weight"),
+    "weight_q25": ("", "a quarter of the weights are less"),
+    "weight_q50": ("", "median weight"),
+    "weight_q75": ("", "a quarter of the weights are greater"),
     "weight_mean": ("", "mean weight"),
     "weight_max": ("", "greatest weight"),
     "advantage_std": ("return", "deviation of the advantages"),
@@ -34,7 +39,7 @@ def final_table(
     run_dir,
 ) -> pd.DataFrame: # one row a metric: value, unit, meaning
     "The last logged metrics of a run"
-    last = read_metrics(run_dir).iloc[-1]
+    last = read_metrics(run_dir).ffill().iloc[-1]  # steps of the critic log nothing of the actor
     rows = [(name, last[name], *MEANINGS[name]) for name in MEANINGS if name in last and pd.notna(last[name])]
     return pd.DataFrame(rows, columns=["metric", "value", "unit", "meaning"]).set_index("metric").round(4)
 
