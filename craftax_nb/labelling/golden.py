@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Golden', 'golden', 'mark', 'golden_of', 'find_golden', 'few_shot', 'new_prompt']
 
-# %% ../../nbs/labelling.golden.ipynb #371cfdc4
+# %% ../../nbs/labelling.golden.ipynb #0071e2a8
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,11 +13,10 @@ import numpy as np
 
 from ..data.shards import Dataset
 from ..jobs.files import read_json, resolve, show_path, write_json
-from . import prompt
 from ..world.env import World
 from ..world.text import describe
 
-# %% ../../nbs/labelling.golden.ipynb #1694de07
+# %% ../../nbs/labelling.golden.ipynb #6e662f33
 @dataclass(frozen=True)
 class Golden:
     "A mark"
@@ -32,6 +31,9 @@ def golden(folder: str | Path) -> list[Golden]:  # in the order in which they we
     "The marks of a data set"
     file = resolve(folder) / "golden.json"
     return [Golden(**fields) for fields in read_json(file)] if file.exists() else []
+
+
+def _place(data: Dataset) -> Path: return data.shards[0].resolve().parent  # of a saved view: where its links lead
 
 
 def mark(folder: str | Path, new: Golden, remove: bool = False) -> None:
@@ -62,11 +64,11 @@ def find_golden(data: Dataset, mark: Golden) -> int | None:
     found = np.flatnonzero((np.arange(data.num_episodes) if data.chosen is None else data.chosen) == whole)
     return int(found[0]) if len(found) else None
 
-# %% ../../nbs/labelling.golden.ipynb #216b671d
+# %% ../../nbs/labelling.golden.ipynb #a3782238
 def _moments(data: Dataset) -> tuple[list, list]:  # (episode, step, why it matters) of each
     "Marked steps, and the unlocking ones of marked episodes"
     names, marked, unlocking = World(data.env_name).achievement_names, [], []
-    for g in golden(data.shards[0].parent):
+    for g in golden(_place(data)):
         number = find_golden(data, g)
         if number is not None and g.step is not None:
             marked.append((number, g.step, g.note))
@@ -88,7 +90,7 @@ def _said(actions: list[str]) -> str:
             runs.append([action, 1])
     return ", ".join(action.replace("_", " ") + (f" {n} times" if n > 1 else "") for action, n in runs) or "nothing more"
 
-# %% ../../nbs/labelling.golden.ipynb #4b2bf259
+# %% ../../nbs/labelling.golden.ipynb #7a99d047
 def few_shot(
     data: Dataset,  # or a view
     k: int,  # at most so many moments
@@ -98,7 +100,7 @@ def few_shot(
     "Golden moments as text for a prompt; ValueError where none is marked"
     marked, unlocking = _moments(data)
     if k < 1 or not marked + unlocking:
-        raise ValueError(f"{k} examples of {len(marked + unlocking)} golden moments in {show_path(data.shards[0].parent)}: ask for 1 or more, and mark some while you play, or with mark()")
+        raise ValueError(f"{k} examples of {len(marked + unlocking)} golden moments in {show_path(_place(data))}: ask for 1 or more, and mark some while you play, or with mark()")
     spread = np.unique(np.linspace(0, len(unlocking) - 1, min(max(k - len(marked), 0), len(unlocking))).astype(int))
     names, said = World(data.env_name).action_names, []
     for number, step, why in marked[:k] + [unlocking[i] for i in spread]:
@@ -109,14 +111,15 @@ def few_shot(
 
 
 def new_prompt(
-    name: str,  # of the version: a recipe's `prompt`
-    text: str,  # the whole system text, say system_text("craftax-1") and `few_shot` below it
+    path: str | Path,  # of a new file that ends in .md, relative ones from the project's folder: a recipe's `prompt`
+    text: str,         # the whole system text, say system_text("craftax-1") and `few_shot` below it
 ) -> Path:
-    "Writes a system text where recipes look for it, among labelling/prompts; ValueError for a name that is taken: a prompt is never edited"
-    file = prompt._folder() / f"{name}.md"
-    if name in prompt.prompt_versions() or Path(name).name != name:
-        raise ValueError(f"prompt {name!r} is there already, or is no file's name; a prompt is never edited: give another name")
-    temporary = file.with_name(f".{name}.tmp")
+    "Writes a system text that a recipe can name; ValueError for a file that is there: a prompt is never edited"
+    file = resolve(path)
+    if file.suffix != ".md" or file.exists():
+        raise ValueError(f"prompt {path} is there already, or doesn't end in .md; a prompt is never edited: give a new file, for example runs/human/golden-1.md")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.tmp")
     temporary.write_text(text + "\n")
     temporary.rename(file)
     return file

@@ -6,7 +6,7 @@
 __all__ = ['prompt_versions', 'system_text', 'Template', 'render', 'history_text', 'current', 'observation_texts',
            'made_up_codes', 'frames', 'text_hash', 'require_words', 'sections', 'Tokens', 'tokenise']
 
-# %% ../../nbs/labelling.prompt.ipynb #09b312ed
+# %% ../../nbs/labelling.prompt.ipynb #9c5f925c
 import hashlib
 import json
 import re
@@ -17,23 +17,26 @@ from pathlib import Path
 
 import numpy as np
 
+from ..jobs.files import resolve
 from .recipe import SECTIONS, Recipe, RecipeError, RecipeMismatch
 
-# %% ../../nbs/labelling.prompt.ipynb #20b7c9c8
+# %% ../../nbs/labelling.prompt.ipynb #e3a7e508
 def _folder() -> Path:
     import craftax_nb
     return Path(craftax_nb.__file__).parent / "labelling" / "prompts"
 
 def prompt_versions() -> list[str]:
-    "The system texts that there are"
+    "The system texts that come with the library"
     return sorted(p.stem for p in _folder().glob("*.md"))
 
 def system_text(
-    version: str, # a file's name in labelling/prompts, without .md
+    version: str, # a file's name in labelling/prompts, without .md; or the path of a file of one's own, with .md
 ) -> str:
     "A system text; raises RecipeError for an unknown version"
-    if version not in prompt_versions(): raise RecipeError(f"recipe: prompt is {version!r}, expected one of {', '.join(prompt_versions())} (files in craftax_nb/labelling/prompts)")
-    return (_folder() / f"{version}.md").read_text().removesuffix("\n")
+    file = resolve(version) if version.endswith(".md") else _folder() / f"{version}.md"
+    if not file.is_file():
+        raise RecipeError(f"recipe: prompt is {version!r}, expected one of {', '.join(prompt_versions())}, or the path of a file that ends in .md")
+    return file.read_text().removesuffix("\n")
 
 # %% ../../nbs/labelling.prompt.ipynb #e2c01143
 @dataclass(frozen=True)
