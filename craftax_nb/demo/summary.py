@@ -69,6 +69,7 @@ def section(
     parts = [f"<h2 id={name}>{html.escape(title)}</h2><p>{html.escape(text)}</p>"]
     parts += [f'<p><img alt="{html.escape(p.stem.replace("_", " "))}" src="{_inline(p, "image/png")}"></p>' for p in sorted(run_dir.glob("figures/*.png"))]
     parts += [_table(run_dir / table) for table in TABLES.get(name, [])]
+    parts += [f'<p><a href="{html.escape(run_dir.name)}/report.html">the whole report</a></p>'] if (run_dir / "report.html").exists() else []
     parts += [f'<p><video controls loop muted src="{_inline(p, "video/mp4")}"></video></p>' for p in sorted(run_dir.rglob("*.mp4"))]
     status = read_status(run_dir)
     numbers = ", ".join(f"{k.replace('_', ' ')} {v:.4g}" if isinstance(v, float) else f"{k.replace('_', ' ')} {v}" for k, v in status.get("summary", {}).items())
