@@ -83,7 +83,7 @@ def _arrange(self: Inspector, options: list, episode: int) -> list[widgets.Widge
     self.slider = widgets.IntSlider(description="step", layout={"flex": "1 1 auto", "width": "auto"}, style={"description_width": "36px"})
     self.link = widgets.jslink((self.player, "value"), (self.slider, "value"))
     rows, columns = self.dataset.spec.map_shape
-    below = draw(self.dataset.codes([0]), 5).shape[1] // 5
+    below = draw(self.dataset.codes([0]), 10).shape[1] // 10
     self.board = Board(grid=[rows, columns, below], listens=[*KEYS, "Home", "End", " ", "n", "p", "u", "r"], layout={"width": f"{MAP}px"})
     self.timeline = Board(listens=self.board.listens, layout={"width": "100%"})
     self.status, self.values, self.bars, self.legend = (widgets.HTML(layout={"width": "100%", "margin": "0"}) for _ in range(4))
