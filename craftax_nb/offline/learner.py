@@ -104,7 +104,7 @@ class Learner:
         self.step += 1
         return {"loss": loss.detach(), **metrics}
 
-# %% ../../nbs/offline.learner.ipynb #b586597c
+# %% ../../nbs/offline.learner.ipynb #16ab1ad6
 def build(algorithm, spec: NetSpec, seeds: tuple, device: torch.device, compiled: bool) -> TorchActorCritic:
     "The networks of an algorithm; slow copies of its heads get no gradient"
     slow = {f"slow_{name}": name for name in algorithm.heads}
@@ -132,13 +132,12 @@ def follow(net: TorchActorCritic, algorithm) -> None:
 
 def outputs_of(net: TorchActorCritic, batch: Batch):
     "What a loss asks for: trunks by name, on the batch's states or on those that follow"
-    reads = {}
+    reads = {False: net.read(batch.observed)}
+    if batch.after is not None:  # read at once too: a first layer must not grow between its forward and backward pass
+        reads[True] = net.read(batch.after)
     def outputs(trunks, after: bool = False, slow: bool = False) -> list:
-        if after not in reads:
-            reads[after] = net.read(batch.after if after else batch.observed)
         label = batch.label_after if after else batch.label
         return [net.trunk(f"slow_{name}" if slow else name, reads[after], label) for name in trunks]
-    reads[False] = net.read(batch.observed)
     return outputs
 
 # %% ../../nbs/offline.learner.ipynb #152cdc42
