@@ -17,7 +17,7 @@ from ..jobs.files import project_root, show_path
 # %% auto #0
 __all__ = ['FOLDER', 'PPO', 'AWR', 'AUGMENTED', 'BC', 'SMALL', 'TURNS', 'STEPS', 'demo']
 
-# %% ../../nbs/demo.run.ipynb #1d591112
+# %% ../../nbs/demo.run.ipynb #a7257447
 FOLDER = "runs/demo"
 PPO, AWR, AUGMENTED, BC = (f"{FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc"))
 SMALL = {"width": 128, "steps": 400}
@@ -31,7 +31,7 @@ STEPS = [
     Step("bc", "nbs/train_bc.ipynb", {"data": PPO, **SMALL}),
     Step("evaluate", "nbs/evaluate.ipynb", {"checkpoint": ",".join([PPO, AWR, AUGMENTED, BC]), "every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}),
     Step("ablate", "nbs/ablate.ipynb", {"checkpoint": AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0}),
-    Step("probe", "nbs/probe_values.ipynb", {"checkpoint": ",".join([PPO, AUGMENTED]), "bases": 5, "meadows": 1, "threads": 2}),
+    Step("probe", "nbs/probe_values.ipynb", {"checkpoint": ",".join([PPO, AUGMENTED]), "bases": 5, "meadows": 1, "luck": 0, "language_states": 3, "threads": 2}),
     Step("inspect", "nbs/inspect.ipynb", {"data": PPO, "checkpoint": PPO}),
 ]
 
