@@ -49,7 +49,7 @@ def first_weights(
     gain = lambda name: 0.01 if name == "actor_head" else 1.0 if name.endswith("_head") else 2**0.5
     return out | {name: orthogonal(shape, gain(name), generator) for name, shape in shapes.items()}
 
-# %% ../../nbs/nets.torch_nets.ipynb #6a9e49fa
+# %% ../../nbs/nets.torch_nets.ipynb #99bc36ff
 class TorchActorCritic(nn.Module):
     "Twins of `nets.flax_nets.ActorCritic`, one for each seed, that read the same batch"
 
@@ -79,26 +79,6 @@ class TorchActorCritic(nn.Module):
         self.firsts = [name for name in shapes if name.endswith("_0")]
         self.register_buffer("row", torch.arange(spec.map_dim) if whole else torch.full((spec.map_dim,), -1))
 
-    def read(self, observed: tuple) -> tuple:
-        "What the first layers are given; columns that no batch has used before become parameters"
-        if self.spec.net != "mlp":
-            return (self.reader(*observed),)
-        ids, tail = observed
-        if self.whole:
-            return None, ones_of(ids, self.spec.map_dim), tail
-        columns, ones = columns_of(ids, self.spec.map_dim)
-        self.admit(columns)
-        return self.row[columns], ones, tail
-
-    def admit(self, columns: Tensor, chunk: int = 256) -> None:
-        "Makes parameters of these columns' rows; room is made for `chunk` more at a time"
-        new, start = columns[self.row[columns] < 0], int((self.row >= 0).sum())
-        if len(new):
-            size = min(-(-(start + len(new)) // chunk) * chunk, self.spec.map_dim)
-            for name in self.firsts:
-                getattr(self, name).grow(new, start, max(size, getattr(self, name).live.shape[1]))
-            self.row[new] = torch.arange(start, start + len(new), device=new.device)
-
     def trunk(self, name: str, read: tuple, label: Tensor | None) -> Tensor: # (seeds, n, outputs)
         layer = lambda part: getattr(self, f"{name}_{part}")
         h = torch.tanh(layer(0)(*read))
@@ -125,7 +105,32 @@ class TorchActorCritic(nn.Module):
         logits, values = self.outputs(("actor", "critic"), observed, label)
         return logits, values[..., 0]
 
-# %% ../../nbs/nets.torch_nets.ipynb #91487f77
+# %% ../../nbs/nets.torch_nets.ipynb #9d370c9c
+def _read(self: TorchActorCritic, observed: tuple) -> tuple:
+    "What the first layers are given; columns that no batch has used before become parameters"
+    if self.spec.net != "mlp":
+        return (self.reader(*observed),)
+    ids, tail = observed
+    if self.whole:
+        return None, ones_of(ids, self.spec.map_dim), tail
+    columns, ones = columns_of(ids, self.spec.map_dim)
+    self.admit(columns)
+    return self.row[columns], ones, tail
+
+
+def _admit(self: TorchActorCritic, columns: Tensor, chunk: int = 256) -> None:
+    "Makes parameters of these columns' rows; room is made for `chunk` more at a time"
+    new, start = columns[self.row[columns] < 0], int((self.row >= 0).sum())
+    if len(new):
+        size = min(-(-(start + len(new)) // chunk) * chunk, self.spec.map_dim)
+        for name in self.firsts:
+            getattr(self, name).grow(new, start, max(size, getattr(self, name).live.shape[1]))
+        self.row[new] = torch.arange(start, start + len(new), device=new.device)
+
+
+TorchActorCritic.read, TorchActorCritic.admit = _read, _admit
+
+# %% ../../nbs/nets.torch_nets.ipynb #b0455572
 def to_flax(
     net: TorchActorCritic,
     seed: int = 0, # which of the seeds, counted from 0
@@ -151,7 +156,7 @@ def to_flax(
         out[f"{name}.bias"] = array(layer.bias[seed, 0])
     return flax_from_torch(out, spec)
 
-# %% ../../nbs/nets.torch_nets.ipynb #3eee528d
+# %% ../../nbs/nets.torch_nets.ipynb #da895d22
 @torch.no_grad()
 def from_flax(
     params: Mapping, # Flax parameters

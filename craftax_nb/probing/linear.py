@@ -20,8 +20,8 @@ from .bases import CALLS, in_chunks
 from ..world.codes import unpack
 
 # %% auto #0
-__all__ = ['PENALTIES', 'CONTROLS', 'activations', 'facts', 'state_types', 'control_answers', 'Split', 'split_episodes', 'probe',
-           'probe_table', 'labelled_rows', 'plot_probes', 'cka', 'cka_table', 'plot_cka']
+__all__ = ['PENALTIES', 'CONTROLS', 'activations', 'facts', 'state_types', 'control_answers', 'Split', 'split_in_three', 'probe',
+           'linear_table', 'labelled_rows', 'plot_probes', 'cka', 'cka_table', 'plot_cka']
 
 # %% ../../nbs/probing.linear.ipynb #5e7df18d
 @jax.jit
@@ -82,7 +82,7 @@ def control_answers(
     rng = np.random.default_rng(seed)
     return answers[rng.integers(len(answers), size=number.max() + 1)][number]
 
-# %% ../../nbs/probing.linear.ipynb #dc783ad7
+# %% ../../nbs/probing.linear.ipynb #98811065
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)
 CONTROLS = 3  # drawings of the control task, whose scores are averaged: one type may be common
 
@@ -95,7 +95,7 @@ class Split(NamedTuple):
     held_out: np.ndarray
 
 
-def split_episodes(
+def split_in_three(
     episode: np.ndarray,  # (n,) int
     seed: int = 0,
 ) -> Split:
@@ -128,7 +128,7 @@ def _fit(x: np.ndarray, y: np.ndarray, split: Split):
     loss = [_losses(model(p, split.fitted), x[split.choosing], y[split.choosing], mean)[0].sum() for p in PENALTIES]
     return model(PENALTIES[int(np.argmin(loss))], split.fitted | split.choosing)
 
-# %% ../../nbs/probing.linear.ipynb #b67a2ce0
+# %% ../../nbs/probing.linear.ipynb #f4728263
 def _control(x: np.ndarray, answers: np.ndarray, types: np.ndarray, split: Split, seed: int) -> float:
     "Mean score of `CONTROLS` control tasks, on held-out rows whose type is known; NaN where there are none"
     known = split.fitted | split.choosing
@@ -150,7 +150,7 @@ def probe(
     "How well the fact can be read off `x` in held-out episodes; ValueError where fewer than five episodes have the fact"
     rows = np.flatnonzero(~np.isnan(answers.astype(np.float64)))
     x, answers, episode, types = (a[rows] for a in (x, answers, episode, types))
-    split = split_episodes(episode, seed)
+    split = split_in_three(episode, seed)
     known, held = split.fitted | split.choosing, split.held_out
     std, mean = x[known].std(0), float(answers[known].mean())
     x = (x - x[known].mean(0)) / np.where(std > 1e-6, std, 1)
@@ -166,8 +166,8 @@ def probe(
     return {"metric": "accuracy" if answers.dtype == bool else "R2", "score": score, "low": float(low), "high": float(high), "baseline": baseline,
             "control": control, "selectivity": score - control, "rows": int(held.sum()), "episodes": len(sums)}
 
-# %% ../../nbs/probing.linear.ipynb #dab3d17e
-def probe_table(
+# %% ../../nbs/probing.linear.ipynb #5e1abe5f
+def linear_table(
     sources: Mapping[str, np.ndarray],  # name -> (n, dim) activations, or stored hidden states, of the same states
     codes: np.ndarray,  # (n, width) uint8, of these states
     episode: np.ndarray,  # (n,) int
@@ -190,9 +190,9 @@ def labelled_rows(
     "The transitions whose hidden state is of that very state, not of one some steps earlier"
     return np.flatnonzero((np.asarray(labels.pointer) >= 0) & (dataset.step_of % labels.recipe.cadence == 0))
 
-# %% ../../nbs/probing.linear.ipynb #6859ff0a
+# %% ../../nbs/probing.linear.ipynb #ba056120
 def plot_probes(
-    table: pd.DataFrame,  # from `probe_table`
+    table: pd.DataFrame,  # from `linear_table`
 ) -> plt.Figure:
     "Score of each fact in each representation with its 95 % interval; a tick is the baseline, a ring the control task"
     panels = [(m, t) for m, t in (("R2", "numbers: R² in held-out episodes"), ("accuracy", "yes or no: accuracy in held-out episodes")) if m in set(table["metric"])]

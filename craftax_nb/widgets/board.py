@@ -13,7 +13,7 @@ import traitlets
 # %% auto #0
 __all__ = ['MODULE', 'STYLE', 'Board']
 
-# %% ../../nbs/widgets.board.ipynb #e4ef6c91
+# %% ../../nbs/widgets.board.ipynb #f6d4f866
 MODULE = """
 function render({ model, el }) {
   const make = (tag, name) => Object.assign(document.createElement(tag), { className: "craftax-" + name });
@@ -59,6 +59,8 @@ function render({ model, el }) {
 }
 export default { render };
 """
+
+# %% ../../nbs/widgets.board.ipynb #1cb7ac64
 STYLE = """
 .craftax-board { position: relative; outline: none; line-height: 0; }
 .craftax-board:focus { box-shadow: 0 0 0 2px var(--jp-brand-color1, #2f80ed); }
