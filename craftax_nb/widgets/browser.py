@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # %% auto #0
-__all__ = ['IDLE', 'TEXT', 'free_port', 'lab', 'Page', 'chromium', 'visit']
+__all__ = ['IDLE', 'TEXT', 'free_port', 'lab', 'Gestures', 'Page', 'chromium', 'visit']
 
 # %% ../../nbs/widgets.browser.ipynb #11a99548
 def free_port():
@@ -70,12 +70,46 @@ def lab(
             os.killpg(server.pid, signal.SIGKILL)
         shutil.rmtree(home, ignore_errors=True)
 
-# %% ../../nbs/widgets.browser.ipynb #b40cc872
+# %% ../../nbs/widgets.browser.ipynb #33221e90
+class Gestures:
+    "What a hand does in the inspector"
+
+    def drag(self, slider, share):
+        "Drags a slider's handle to a share of its track"
+        handle, track = slider.locator(".noUi-handle").first.bounding_box(), slider.locator(".noUi-target").first.bounding_box()
+        self.page.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2)
+        self.page.mouse.down()
+        self.page.mouse.move(track["x"] + track["width"] * share, track["y"] + track["height"] / 2, steps=12)
+        self.page.mouse.up()
+
+    def slider(self, name):
+        return self.box.locator(".widget-slider", has=self.page.locator(f"label:text-is('{name}')")).first
+
+    def choose(self, what):
+        "Presses a toggle button, or a button, by its words"
+        self.box.get_by_role("button", name=what, exact=True).first.click()
+
+    def tab(self, name):
+        self.box.get_by_role("tab", name=name, exact=True).click()
+
+    def menu(self, label, option):
+        self.box.locator(".widget-dropdown", has=self.page.locator(f"label:text-is('{label}')")).locator("select").select_option(label=option)
+
+    def pick(self, name):
+        "Chooses what a click puts on a tile"
+        self.box.locator(".craftax-name select").select_option(label=name)
+
+    def tile(self, row, column, grid=(9, 11, 13)):
+        "Clicks a tile of the map, counted from the player"
+        edge = self.box.locator(".craftax-picture").first.bounding_box()
+        self.page.mouse.click(edge["x"] + edge["width"] * (column + grid[1] // 2 + 0.5) / grid[1], edge["y"] + edge["height"] * (row + grid[0] // 2 + 0.5) / grid[2])
+
+# %% ../../nbs/widgets.browser.ipynb #a8f85f27
 IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"""
 TEXT = "([name, old]) => document.querySelector(name)?.innerText !== old"
 
 
-class Page:
+class Page(Gestures):
     "The inspector in a browser's page"
 
     def __init__(self, page):
@@ -112,36 +146,6 @@ class Page:
     def until(self, name, old):
         "Waits for other words in a part of the widget"
         self.page.wait_for_function(TEXT, arg=[name, old], timeout=60_000)
-
-    def drag(self, slider, share):
-        "Drags a slider's handle to a share of its track"
-        handle, track = slider.locator(".noUi-handle").first.bounding_box(), slider.locator(".noUi-target").first.bounding_box()
-        self.page.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2)
-        self.page.mouse.down()
-        self.page.mouse.move(track["x"] + track["width"] * share, track["y"] + track["height"] / 2, steps=12)
-        self.page.mouse.up()
-
-    def slider(self, name):
-        return self.box.locator(".widget-slider", has=self.page.locator(f"label:text-is('{name}')")).first
-
-    def choose(self, what):
-        "Presses a toggle button, or a button, by its words"
-        self.box.get_by_role("button", name=what, exact=True).first.click()
-
-    def tab(self, name):
-        self.box.get_by_role("tab", name=name, exact=True).click()
-
-    def menu(self, label, option):
-        self.box.locator(".widget-dropdown", has=self.page.locator(f"label:text-is('{label}')")).locator("select").select_option(label=option)
-
-    def pick(self, name):
-        "Chooses what a click puts on a tile"
-        self.box.locator(".craftax-name select").select_option(label=name)
-
-    def tile(self, row, column, grid=(9, 11, 13)):
-        "Clicks a tile of the map, counted from the player"
-        edge = self.box.locator(".craftax-picture").first.bounding_box()
-        self.page.mouse.click(edge["x"] + edge["width"] * (column + grid[1] // 2 + 0.5) / grid[1], edge["y"] + edge["height"] * (row + grid[0] // 2 + 0.5) / grid[2])
 
     def picture(self, path):
         self.box.evaluate("e => e.scrollIntoView()")
