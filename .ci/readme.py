@@ -1,4 +1,5 @@
 """README.md from nbs/index.ipynb: its Markdown, and the Markdown that its cells put out. `make readme`; with --check: exit code 1 if README.md is old."""
+
 import json
 import re
 import sys
@@ -13,11 +14,15 @@ def readme():
     for cell in json.loads((ROOT / "nbs" / "index.ipynb").read_text())["cells"]:
         if cell["cell_type"] == "markdown":
             parts.append("".join(cell["source"]))
-        parts += ["".join(o["data"]["text/markdown"]) for o in cell.get("outputs", []) if "text/markdown" in o.get("data", {})]
+        parts += [
+            "".join(o["data"]["text/markdown"]) for o in cell.get("outputs", []) if "text/markdown" in o.get("data", {})
+        ]
     return re.sub(r"\]\((?!https?:|#)", "](nbs/", "\n\n".join(parts)).replace("](nbs/../", "](") + "\n"
 
 
 if __name__ == "__main__":
     if "--check" in sys.argv:
-        sys.exit((ROOT / "README.md").read_text() != readme() and "README.md is not what nbs/index.ipynb says: make readme")
+        sys.exit(
+            (ROOT / "README.md").read_text() != readme() and "README.md is not what nbs/index.ipynb says: make readme"
+        )
     (ROOT / "README.md").write_text(readme())

@@ -4,6 +4,7 @@ One line a check, with its time; the output of a check only when it fails; at th
 Each notebook runs in its own process, because XLA's flags and JAX's settings leak from one to the next.
 Names of notebooks as arguments run only those: .ci/test.py jobs.runs world.codes
 """
+
 import argparse
 import concurrent.futures
 import hashlib
@@ -21,10 +22,24 @@ LIMIT = 30 * 60  # seconds a notebook may take
 
 def call(*command, **env):
     "(exit code, output) of a program in the project's folder"
-    env = {**os.environ, "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "cpu"), **env}
+    env = {
+        **os.environ,
+        "MPLBACKEND": "Agg",
+        "OMP_NUM_THREADS": "1",
+        "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "cpu"),
+        **env,
+    }
     try:
-        done = subprocess.run([str(c) for c in command], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=LIMIT)
+        done = subprocess.run(
+            [str(c) for c in command],
+            cwd=ROOT,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=LIMIT,
+        )
         return done.returncode, done.stdout
     except subprocess.TimeoutExpired as e:
         return 124, f"{(e.stdout or b'').decode(errors='replace')}\ntook longer than {LIMIT} s"
@@ -32,7 +47,9 @@ def call(*command, **env):
 
 def files():
     "Path -> hash of every file that git tracks or would add"
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
     paths = [ROOT / p for p in listed.decode().split("\0") if p]
     return {str(p.relative_to(ROOT)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
 
@@ -61,7 +78,9 @@ def notebooks(flag=None):
         if any(part.startswith(("_", ".")) for part in path.relative_to(ROOT).parts):
             continue
         sources = ["".join(c["source"]) for c in json.loads(path.read_text())["cells"]]
-        if not any("skip_exec: true" in s for s in sources[:1]) and (not flag or any(s.startswith(f"#| {flag}") for s in sources)):
+        if not any("skip_exec: true" in s for s in sources[:1]) and (
+            not flag or any(s.startswith(f"#| {flag}") for s in sources)
+        ):
             found.append(path)
     return found
 
@@ -69,20 +88,29 @@ def notebooks(flag=None):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--flags", default="", help="also run the cells with these flags")
-    parser.add_argument("--services", action="store_true", help="only the notebooks with `service` cells, and these cells")
+    parser.add_argument(
+        "--services", action="store_true", help="only the notebooks with `service` cells, and these cells"
+    )
     parser.add_argument("only", nargs="*", help="names of notebooks")
     args = parser.parse_args()
     flags = "service" if args.services else args.flags
     checks, serial = [], []
     if not args.services and not args.only:
-        serial = [("nbdev_clean changes nothing", lambda: unchanged_by("nbdev_clean")),
-                  ("nbdev_export changes nothing", lambda: unchanged_by("nbdev_export")),
-                  ("nothing changed or untracked", nothing_left),
-                  ("README is what index says", lambda: call(sys.executable, ".ci/readme.py", "--check")),
-                  ("ruff", lambda: call(BIN / "ruff", "check", "--force-exclude", "."))]
+        serial = [
+            ("nbdev_clean changes nothing", lambda: unchanged_by("nbdev_clean")),
+            ("nbdev_export changes nothing", lambda: unchanged_by("nbdev_export")),
+            ("nothing changed or untracked", nothing_left),
+            ("README is what index says", lambda: call(sys.executable, ".ci/readme.py", "--check")),
+            ("ruff", lambda: call(BIN / "ruff", "check", "--force-exclude", ".")),
+        ]
     for path in notebooks("service" if args.services else None):
         if not args.only or path.stem in args.only:
-            checks.append((path.name, lambda path=path: call(BIN / "nbdev_test", "--path", path, "--flags", flags, "--n_workers", "0")))
+            checks.append(
+                (
+                    path.name,
+                    lambda path=path: call(BIN / "nbdev_test", "--path", path, "--flags", flags, "--n_workers", "0"),
+                )
+            )
     results = [report(name, *timed(check)) for name, check in serial]
     with concurrent.futures.ThreadPoolExecutor(1 if args.services else 2) as pool:
         futures = {pool.submit(timed, check): name for name, check in checks}
@@ -103,7 +131,11 @@ def report(name, code, output, seconds):
     "Prints a check's line; True if it passed"
     print(f"{'FAILED' if code else 'passed'} {seconds:7.1f} s  {name}", flush=True)
     lines = output.splitlines()
-    print("".join(f"    {line}\n" for line in (lines[-80:] if code else lines) if code or line.startswith("SKIPPED")), end="", flush=True)
+    print(
+        "".join(f"    {line}\n" for line in (lines[-80:] if code else lines) if code or line.startswith("SKIPPED")),
+        end="",
+        flush=True,
+    )
     return not code
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from craftax_nb.jobs.processes import end_process, start_process
-from craftax_nb.labelling.connection import QueueError, connect, server_binary, server_config
+from craftax_nb.workers.connection import QueueError, connect, server_binary, server_config
 
 
 def serve(folder: Path) -> int:

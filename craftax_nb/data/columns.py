@@ -57,12 +57,15 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         length: int | None = None,  # of a view
         rows_of=None,  # of a view: positions (n,) -> rows over all parts
     ):
-        self.parts = [part.view(np.ndarray) for part in parts]  # plain arrays over the mapped memory: np.memmap is slower to index
+        self.parts = [
+            part.view(np.ndarray) for part in parts
+        ]  # plain arrays over the mapped memory: np.memmap is slower to index
         self.starts = np.cumsum([0, *map(len, parts)])
         self.rows_of, self.dtype = rows_of, parts[0].dtype
         self.shape = (int(self.starts[-1]) if length is None else length, *parts[0].shape[1:])
 
-    def __len__(self) -> int: return self.shape[0]
+    def __len__(self) -> int:
+        return self.shape[0]
 
     def __getitem__(self, at):
         if isinstance(at, tuple):
@@ -83,4 +86,5 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
             raise AttributeError(name)
         return getattr(np.asarray(self), name)
 
-    def __repr__(self): return f"Column({self.dtype}{list(self.shape)} in {len(self.parts)} files)"
+    def __repr__(self):
+        return f"Column({self.dtype}{list(self.shape)} in {len(self.parts)} files)"

@@ -12,59 +12,82 @@ from ..world.codes import CLASSIC, DARK, EMPTY, FULL, ObsSpec, decode, tail
 
 # %% ../../nbs/data.dense.ipynb #3c1c75bc
 def codes_of(
-    obs: np.ndarray, # (n, 8268) or, of Classic, (n, 1345): floats as upstream's symbolic environments give them
-) -> np.ndarray:     # (n, width) uint8: `decode` gives `obs` again; projectiles at rest, lit tiles fully bright
+    obs: np.ndarray,  # (n, 8268) or, of Classic, (n, 1345): floats as upstream's symbolic environments give them
+) -> np.ndarray:  # (n, width) uint8: `decode` gives `obs` again; projectiles at rest, lit tiles fully bright
     "Codes of dense observations; raises ValueError, naming the entry, for what no observation holds"
     spec = {s.obs_dim: s for s in (FULL, CLASSIC)}.get(obs.shape[-1])
-    if spec is None or obs.ndim != 2: raise ValueError(f"obs has shape {obs.shape}, expected (n, {FULL.obs_dim}) or, of Classic, (n, {CLASSIC.obs_dim})")
+    if spec is None or obs.ndim != 2:
+        raise ValueError(
+            f"obs has shape {obs.shape}, expected (n, {FULL.obs_dim}) or, of Classic, (n, {CLASSIC.obs_dim})"
+        )
     obs, part = obs.astype(np.float32), spec.slices
     n, b, i = len(obs), len(spec.block_names), len(spec.item_names)
-    grid = obs[:, :spec.map_dim].reshape(n, spec.tiles, spec.channels) != 0
+    grid = obs[:, : spec.map_dim].reshape(n, spec.tiles, spec.channels) != 0
     codes, lit = np.zeros((n, spec.width), np.uint8), grid[..., :b].any(-1)
     codes[:, part["blocks"]] = np.where(lit, grid[..., :b].argmax(-1), DARK)
-    if i: codes[:, part["items"]] = grid[..., b:b + i].argmax(-1)
-    codes[:, part["mob_tile"]], codes[:, part["mob_id"]] = _mobs(grid[..., b + i:b + i + len(spec.mob_names)], spec)
+    if i:
+        codes[:, part["items"]] = grid[..., b : b + i].argmax(-1)
+    codes[:, part["mob_tile"]], codes[:, part["mob_id"]] = _mobs(grid[..., b + i : b + i + len(spec.mob_names)], spec)
     codes[:, part["brightness"]] = 255 * lit if spec.has_light else 0
-    _put_scalars(codes, obs[:, spec.map_dim:], spec)
+    _put_scalars(codes, obs[:, spec.map_dim :], spec)
     wrong = ~(np.abs(decode(codes) - obs) <= np.where(np.arange(spec.obs_dim) < spec.map_dim, 0, 1e-3))
     if wrong.any():
         row, entry = np.argwhere(wrong)[0]
-        raise ValueError(f"entry {entry} of observation {row} is {obs[row, entry]:g}, which does not fit the other entries: expected an observation of {spec.env_name}")
+        raise ValueError(
+            f"entry {entry} of observation {row} is {obs[row, entry]:g}, which does not fit the other entries: expected an observation of {spec.env_name}"
+        )
     return codes
 
 # %% ../../nbs/data.dense.ipynb #e903c253
 def _mobs(
-    seen: np.ndarray, # (n, tiles, mobs) bool
+    seen: np.ndarray,  # (n, tiles, mobs) bool
     spec: ObsSpec,
-) -> tuple[np.ndarray, np.ndarray]: # tiles and ids, (n, mob_slots) uint8, by id and tile, as `encode` orders the groups
+) -> tuple[
+    np.ndarray, np.ndarray
+]:  # tiles and ids, (n, mob_slots) uint8, by id and tile, as `encode` orders the groups
     "The list of mobs in view"
     row, tile, mob = np.nonzero(seen)
     order = np.lexsort((tile, mob, row))
     row, tile, mob = row[order], tile[order], mob[order]
     slot = np.arange(len(row)) - np.searchsorted(row, row)
-    if (slot >= spec.mob_slots).any(): raise ValueError(f"an observation shows {slot.max() + 1} mobs, expected at most {spec.mob_slots} in {spec.env_name}")
+    if (slot >= spec.mob_slots).any():
+        raise ValueError(
+            f"an observation shows {slot.max() + 1} mobs, expected at most {spec.mob_slots} in {spec.env_name}"
+        )
     tiles, ids = (np.full((len(seen), spec.mob_slots), EMPTY, np.uint8) for _ in range(2))
     tiles[row, slot], ids[row, slot] = tile, mob
     return tiles, ids
 
+# %% ../../nbs/data.dense.ipynb #55d189f5
 def _put_scalars(
-    codes: np.ndarray, # (n, width) uint8, written to
-    shown: np.ndarray, # (n, tail_dim) float32, the observation after the map
+    codes: np.ndarray,  # (n, width) uint8, written to
+    shown: np.ndarray,  # (n, tail_dim) float32, the observation after the map
     spec: ObsSpec,
 ):
     "Scalars from the way the observation shows them; a health that several numbers would explain is the roundest"
     at = spec.scalar_names.index("direction")
     values = np.delete(shown, [at + 1, at + 2, at + 3], 1).astype(np.float64)
     for column, (_, how) in enumerate(spec.scalars):
-        if "/" in how: values[:, column] *= float(how.split("/")[1])
-        if how.startswith("sqrt"): values[:, column] **= 2
-    values[:, at] = np.where(shown[:, at:at + 4].any(1), shown[:, at:at + 4].argmax(1) + 1, 0)
+        if "/" in how:
+            values[:, column] *= float(how.split("/")[1])
+        if how.startswith("sqrt"):
+            values[:, column] **= 2
+    values[:, at] = np.where(shown[:, at : at + 4].any(1), shown[:, at : at + 4].argmax(1) + 1, 0)
     of = {name: values[:, column] for column, name in enumerate(spec.scalar_names)}
-    codes[:, spec.slices["counts"]] = np.nan_to_num(np.stack([of[name] for name in spec.count_names], 1), nan=255).round().clip(0, 255)
+    codes[:, spec.slices["counts"]] = (
+        np.nan_to_num(np.stack([of[name] for name in spec.count_names], 1), nan=255).round().clip(0, 255)
+    )
     health, found = spec.scalar_names.index("health"), np.zeros(len(codes), bool)
     health += 3 * (health > at)
     near = of["health"].astype(np.float32)
-    for guess in (near.round(), near.round(1), near.round(2), np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf)), near):
+    for guess in (
+        near.round(),
+        near.round(1),
+        near.round(2),
+        np.nextafter(near, np.float32(np.inf)),
+        np.nextafter(near, np.float32(-np.inf)),
+        near,
+    ):
         reals = np.stack([guess, of["light"]], 1).astype(np.float32).view(np.uint8)
         codes[~found, spec.slices["reals"]] = reals[~found]
         found |= tail(codes)[:, health] == shown[:, health]

@@ -16,7 +16,9 @@ def discounted_sums(
 ) -> np.ndarray:  # (N,) float64
     "y[t] = x[t] + d * y[t + 1] within each episode; ValueError unless the last episode ends at N"
     if x.shape != last.shape or (len(last) and not last[-1]):
-        raise ValueError(f"x {x.shape} and last {last.shape} must have one shape, and the last step must end an episode")
+        raise ValueError(
+            f"x {x.shape} and last {last.shape} must have one shape, and the last step must end an episode"
+        )
     ends = np.flatnonzero(last)
     length = np.diff(ends, prepend=-1)
     longest_first = np.argsort(-length, kind="stable")
@@ -37,9 +39,11 @@ def returns_to_go(
 ) -> np.ndarray:  # (N,) float32
     "Discounted sum of the rewards from each step to the end of its episode"
     ends = terminated | truncated
-    return discounted_sums(_wide(reward) + gamma * np.where(truncated, _wide(bootstrap), 0), ends, gamma).astype(np.float32)
+    return discounted_sums(_wide(reward) + gamma * np.where(truncated, _wide(bootstrap), 0), ends, gamma).astype(
+        np.float32
+    )
 
-
+# %% ../../nbs/data.returns.ipynb #1f6d9e51
 def gae(
     reward: np.ndarray,  # (N,) float32
     value: np.ndarray,  # (N,) float32, of the observation at each step
@@ -52,16 +56,19 @@ def gae(
     "Generalised advantage estimates (Schulman et al. 2016, equation 16)"
     return _advantages(reward, value, terminated, truncated, bootstrap, gamma, gae_lambda).astype(np.float32)
 
-
+# %% ../../nbs/data.returns.ipynb #49cafdd1
 def td_lambda(reward, value, terminated, truncated, bootstrap, gamma: float, td_lambda: float) -> np.ndarray:
     "TD(lambda) returns, the value targets that belong to `gae`: advantage plus value (N,) float32"
-    return (_advantages(reward, value, terminated, truncated, bootstrap, gamma, td_lambda) + _wide(value)).astype(np.float32)
+    return (_advantages(reward, value, terminated, truncated, bootstrap, gamma, td_lambda) + _wide(value)).astype(
+        np.float32
+    )
 
-
+# %% ../../nbs/data.returns.ipynb #f9a634fd
 def _advantages(reward, value, terminated, truncated, bootstrap, gamma, gae_lambda) -> np.ndarray:  # (N,) float64
     last, value = terminated | truncated, _wide(value)
     following = np.where(last, np.where(truncated, _wide(bootstrap), 0), np.roll(value, -1))
     return discounted_sums(_wide(reward) + gamma * following - value, last, gamma * gae_lambda)
 
 
-def _wide(x) -> np.ndarray: return np.asarray(x, np.float64)
+def _wide(x) -> np.ndarray:
+    return np.asarray(x, np.float64)

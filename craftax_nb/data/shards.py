@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from fastcore.basics import patch
 
 from .columns import Column, checked_rows, gather
 from ..jobs.checkpoints import DatasetError, find_dataset
@@ -28,7 +29,14 @@ __all__ = ['STEP_COLUMNS', 'SCHEMA', 'WORLD', 'VIEW_FILE', 'Episode', 'EpisodeWr
            'copy_episodes']
 
 # %% ../../nbs/data.shards.ipynb #c0cc63e2
-STEP_COLUMNS = {"action": np.uint8, "reward": np.float32, "terminated": bool, "truncated": bool, "log_prob": np.float32, "value": np.float32}
+STEP_COLUMNS = {
+    "action": np.uint8,
+    "reward": np.float32,
+    "terminated": bool,
+    "truncated": bool,
+    "log_prob": np.float32,
+    "value": np.float32,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +53,18 @@ class Episode:
     unlocked: np.ndarray  # (achievements,) int32, the step that unlocked each; -1 for none
     cut: bool = False  # True if it was still running when collection stopped
 
-    def __len__(self) -> int: return len(self.action)
+    def __len__(self) -> int:
+        return len(self.action)
 
     def __post_init__(self):
-        if len(self.codes) != len(self) + 1 or not (self.terminated[-1] ^ self.truncated[-1]) or (self.terminated | self.truncated)[:-1].any():
-            raise ValueError(f"an episode of {len(self)} steps needs {len(self) + 1} codes and one end, at its last step")
+        if (
+            len(self.codes) != len(self) + 1
+            or not (self.terminated[-1] ^ self.truncated[-1])
+            or (self.terminated | self.truncated)[:-1].any()
+        ):
+            raise ValueError(
+                f"an episode of {len(self)} steps needs {len(self) + 1} codes and one end, at its last step"
+            )
 
 # %% ../../nbs/data.shards.ipynb #12ed0304
 class EpisodeWriter:
@@ -74,7 +89,9 @@ class EpisodeWriter:
 
     def add(
         self,
-        rollout: dict[str, np.ndarray],  # (steps, envs, …): codes, next_codes, achievements and the columns of an episode
+        rollout: dict[
+            str, np.ndarray
+        ],  # (steps, envs, …): codes, next_codes, achievements and the columns of an episode
     ) -> None:
         "Takes a rollout; `next_codes` and `achievements` are of the state after the step, before a reset"
         rollout = {name: np.asarray(x) for name, x in rollout.items()}
@@ -92,35 +109,52 @@ class EpisodeWriter:
                 start = end
 
 # %% ../../nbs/data.shards.ipynb #e48c3dad
-def _commit(self: EpisodeWriter, step: int) -> None:
+@patch
+def commit(self: EpisodeWriter, step: int) -> None:
     "Writes the ended episodes as a shard and the running ones beside it; `step` orders the shards"
     if self.ended:
-        write_shard(self.folder / f"shard-{step:09d}", self.ended, {name: getattr(self.world, name) for name in WORLD}, self.policy, step)
+        write_shard(
+            self.folder / f"shard-{step:09d}",
+            self.ended,
+            {name: getattr(self.world, name) for name in WORLD},
+            self.policy,
+            step,
+        )
         self.ended = []
-    running = {f"{env}.{name}": np.concatenate([p[name] for p in pieces]) for env, pieces in enumerate(self.open or []) if pieces for name in pieces[0]}
+    running = {
+        f"{env}.{name}": np.concatenate([p[name] for p in pieces])
+        for env, pieces in enumerate(self.open or [])
+        if pieces
+        for name in pieces[0]
+    }
     temporary = self.folder / f".running-{step:09d}.tmp-{os.getpid()}.npz"
     np.savez(temporary, envs=len(self.open or []), **running)
     os.replace(temporary, self.folder / f"running-{step:09d}.npz")
     for old in sorted(self.folder.glob("running-*.npz"))[:-2]:
         old.unlink()
 
-
-def _close(self: EpisodeWriter, step: int) -> None:
+# %% ../../nbs/data.shards.ipynb #a5613b14
+@patch
+def close(self: EpisodeWriter, step: int) -> None:
     "Cuts the running episodes, writes them too, and ends the collection"
     self.ended += [_join(pieces, cut=True) for pieces in self.open or [] if pieces]
     self.open = None
     if self.ended:
-        write_shard(self.folder / f"shard-{step:09d}-cut", self.ended, {name: getattr(self.world, name) for name in WORLD}, self.policy, step)
+        write_shard(
+            self.folder / f"shard-{step:09d}-cut",
+            self.ended,
+            {name: getattr(self.world, name) for name in WORLD},
+            self.policy,
+            step,
+        )
     self.ended = []
     if (self.folder / f"shard-{step:09d}-cut").exists():
         for old in self.folder.glob("running-*.npz"):
             old.unlink()
 
-
-EpisodeWriter.commit, EpisodeWriter.close = _commit, _close
-
 # %% ../../nbs/data.shards.ipynb #da7d715f
-def _restore(self, step: int) -> None:
+@patch
+def _restore(self: EpisodeWriter, step: int) -> None:
     "Back to where `commit(step)` left the folder, or where `close(step)` did if it came to that"
     if (self.folder / f"shard-{step:09d}-cut").exists():
         return
@@ -129,7 +163,9 @@ def _restore(self, step: int) -> None:
             shutil.rmtree(shard)
     file = self.folder / f"running-{step:09d}.npz"
     if not file.exists():
-        raise ValueError(f"{show_path(self.folder)} has no {file.name}: it can't go on from step {step}; start with a new folder")
+        raise ValueError(
+            f"{show_path(self.folder)} has no {file.name}: it can't go on from step {step}; start with a new folder"
+        )
     with np.load(file) as saved:
         self.open = [[] for _ in range(int(saved["envs"]))]
         for key in saved.files:
@@ -139,10 +175,7 @@ def _restore(self, step: int) -> None:
                 pieces or pieces.append({})
                 pieces[0][name] = saved[key]
 
-
-EpisodeWriter._restore = _restore
-
-
+# %% ../../nbs/data.shards.ipynb #2ef06ef3
 def _join(
     pieces: list[dict],  # of one episode, in order
     cut: bool = False,  # mark its last step as truncated
@@ -154,7 +187,12 @@ def _join(
     if cut:
         whole["truncated"] = whole["truncated"].copy()
         whole["truncated"][-1] = True
-    return Episode(codes=codes, unlocked=unlocked, cut=cut, **{name: whole[name].astype(kind) for name, kind in STEP_COLUMNS.items()})
+    return Episode(
+        codes=codes,
+        unlocked=unlocked,
+        cut=cut,
+        **{name: whole[name].astype(kind) for name, kind in STEP_COLUMNS.items()},
+    )
 
 # %% ../../nbs/data.shards.ipynb #7dc92965
 SCHEMA = 2  # 2: codes hold flight and brightness
@@ -164,7 +202,7 @@ def _sha(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
-
+# %% ../../nbs/data.shards.ipynb #36fbcd86
 WORLD = ("env_name", "craftax_version", "max_timesteps", "upstream_exact")
 
 
@@ -177,13 +215,26 @@ def write_shard(
 ) -> None:
     "A shard with these episodes, whole or not at all"
     columns = {name: np.concatenate([getattr(e, name) for e in episodes]) for name in STEP_COLUMNS}
-    columns |= {"codes": np.concatenate([e.codes for e in episodes]), "unlocked": np.stack([e.unlocked for e in episodes])}
+    columns |= {
+        "codes": np.concatenate([e.codes for e in episodes]),
+        "unlocked": np.stack([e.unlocked for e in episodes]),
+    }
     columns |= {"length": np.array([len(e) for e in episodes], np.int32), "cut": np.array([e.cut for e in episodes])}
     with whole_folder(folder) as new:
         for name, column in columns.items():
             np.save(new / f"{name}.npy", column)
-        about = {"schema": SCHEMA, **world, "policy": policy, "step": step, "episodes": len(episodes), "transitions": int(columns["length"].sum()), "written": time.time()}
-        write_json(new / "shard.json", about | {"sha256": {f"{name}.npy": _sha(new / f"{name}.npy") for name in columns}})
+        about = {
+            "schema": SCHEMA,
+            **world,
+            "policy": policy,
+            "step": step,
+            "episodes": len(episodes),
+            "transitions": int(columns["length"].sum()),
+            "written": time.time(),
+        }
+        write_json(
+            new / "shard.json", about | {"sha256": {f"{name}.npy": _sha(new / f"{name}.npy") for name in columns}}
+        )
 
 # %% ../../nbs/data.shards.ipynb #5abec4bd
 class Dataset:
@@ -196,45 +247,77 @@ class Dataset:
         self.folder = Path(folder)
         self.shards = sorted(p.parent for p in self.folder.glob("shard-*/shard.json"))
         if not self.shards:
-            raise DatasetError(f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample")
+            raise DatasetError(
+                f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"
+            )
         self.about, self.said, self.chosen = [read_json(path / "shard.json") for path in self.shards], "", None
         _check_alike(self.folder, self.about)
         _allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 2))
-        self._parts = {name: [np.load(path / f"{name}.npy", mmap_mode="r") for path in self.shards] for name in (*STEP_COLUMNS, "codes", "unlocked")}
-        self._all_lengths, self._all_cuts = (np.concatenate([np.load(path / f"{name}.npy") for path in self.shards]) for name in ("length", "cut"))
+        self._parts = {
+            name: [np.load(path / f"{name}.npy", mmap_mode="r") for path in self.shards]
+            for name in (*STEP_COLUMNS, "codes", "unlocked")
+        }
+        self._all_lengths, self._all_cuts = (
+            np.concatenate([np.load(path / f"{name}.npy") for path in self.shards]) for name in ("length", "cut")
+        )
         self._codes = Column(self._parts["codes"])
         promised, held = sum(about["transitions"] for about in self.about), int(self._all_lengths.sum(dtype=np.int64))
-        if {promised} != {held, *(sum(map(len, self._parts[name])) for name in STEP_COLUMNS)} or len(self._codes) != promised + len(self._all_lengths):
-            raise DatasetError(f"{show_path(self.folder)}: shard.json promises {promised} transitions, the columns hold other numbers; copy it again")
+        if {promised} != {held, *(sum(map(len, self._parts[name])) for name in STEP_COLUMNS)} or len(
+            self._codes
+        ) != promised + len(self._all_lengths):
+            raise DatasetError(
+                f"{show_path(self.folder)}: shard.json promises {promised} transitions, the columns hold other numbers; copy it again"
+            )
         self._choose(None)
         if (self.folder / VIEW_FILE).exists():
             _restore_view(self)
 
     @property
-    def env_name(self) -> str: return self.about[0]["env_name"]
+    def env_name(self) -> str:
+        return self.about[0]["env_name"]
+
     @property
-    def spec(self) -> ObsSpec: return ObsSpec.of(self.env_name)
+    def spec(self) -> ObsSpec:
+        return ObsSpec.of(self.env_name)
+
     @property
-    def craftax_version(self) -> str: return self.about[0]["craftax_version"]
+    def craftax_version(self) -> str:
+        return self.about[0]["craftax_version"]
+
     @property
-    def num_transitions(self) -> int: return len(self.action)
+    def num_transitions(self) -> int:
+        return len(self.action)
+
     @property
-    def num_episodes(self) -> int: return len(self.length)
+    def num_episodes(self) -> int:
+        return len(self.length)
+
     @property
-    def achievements(self) -> np.ndarray: return self.unlocked >= 0  # (episodes, achievements) bool
+    def achievements(self) -> np.ndarray:
+        return self.unlocked >= 0  # (episodes, achievements) bool
 
     @cached_property
     def hash(self) -> str:
         "16 hex digits over every column's checksum, and of a view over the episodes that it is of"
-        return self.whole_hash if self.chosen is None else hashlib.sha256(self.whole_hash.encode() + self.chosen.tobytes()).hexdigest()[:16]
+        return (
+            self.whole_hash
+            if self.chosen is None
+            else hashlib.sha256(self.whole_hash.encode() + self.chosen.tobytes()).hexdigest()[:16]
+        )
 
     @cached_property
     def whole_hash(self) -> str:
         "`hash` of the data set that this is a view of"
-        return hashlib.sha256(json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode()
+        ).hexdigest()[:16]
 
     @property
-    def of_whole(self) -> np.ndarray: return np.arange(self.num_transitions) + np.repeat(self._shift, self.length)  # (transitions,) int64, numbers in the whole data set
+    def of_whole(self) -> np.ndarray:
+        return np.arange(self.num_transitions) + np.repeat(
+            self._shift, self.length
+        )  # (transitions,) int64, numbers in the whole data set
+
     @property
     def shard_of(self) -> np.ndarray:  # (episodes,) int64, indices into `shards` and `about`
         of = np.repeat(np.arange(len(self.about)), [about["episodes"] for about in self.about])
@@ -261,6 +344,7 @@ class Dataset:
 VIEW_FILE = "view.json"  # in the folder of a saved view; see `data.views`
 
 
+@patch
 def _choose(self: Dataset, chosen: np.ndarray | None) -> None:
     "Makes the columns those of these episodes"
     pick = slice(None) if chosen is None else chosen
@@ -275,7 +359,8 @@ def _choose(self: Dataset, chosen: np.ndarray | None) -> None:
     self.unlocked = Column(self._parts["unlocked"], len(self.length), None if chosen is None else lambda e: chosen[e])
 
 # %% ../../nbs/data.shards.ipynb #b19f35f3
-def _view(
+@patch
+def view(
     self: Dataset,
     episodes,  # their numbers, in the order wanted, or a mask (episodes,) bool
     said: str = "chosen episodes",  # what they have in common
@@ -285,48 +370,57 @@ def _view(
     if not len(episodes):
         raise DatasetError(f"{show_path(self.folder)} has no episode that is what was asked for ({said}); ask for less")
     view = object.__new__(Dataset)
-    view.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in ("hash", "episode_of", "step_of", "episode_return")}
+    view.__dict__ |= {
+        k: v for k, v in self.__dict__.items() if k not in ("hash", "episode_of", "step_of", "episode_return")
+    }
     view.said = f"{self.said}, {said}" if self.said else said
     view._choose((episodes if self.chosen is None else self.chosen[episodes]).astype(np.int64))
     view.folder = (self.folder if self.chosen is None else self.folder.parent.parent) / "views" / view.hash
     return view
 
-
+# %% ../../nbs/data.shards.ipynb #7a9640c5
 def _restore_view(self: Dataset) -> None:
     kept = read_json(self.folder / VIEW_FILE)
     if kept["whole"] != self.whole_hash:
-        raise DatasetError(f"{show_path(self.folder)} is a view of data set {kept['whole']}, but its links lead to {self.whole_hash}; save the view again")
+        raise DatasetError(
+            f"{show_path(self.folder)} is a view of data set {kept['whole']}, but its links lead to {self.whole_hash}; save the view again"
+        )
     self.said = kept["said"]
     self._choose(np.array(kept["episodes"], np.int64))
-
-
-Dataset._choose, Dataset.view = _choose, _view
 
 # %% ../../nbs/data.shards.ipynb #ebe6ce40
 def _check_alike(folder: Path, about: list[dict]) -> None:
     for field in ("schema", "env_name", "craftax_version", "max_timesteps", "upstream_exact"):
         if len(values := {str(a.get(field, False)) for a in about}) > 1:
-            raise DatasetError(f"{show_path(folder)}: its shards differ in {field} ({', '.join(sorted(values))}); keep them in folders of their own")
+            raise DatasetError(
+                f"{show_path(folder)}: its shards differ in {field} ({', '.join(sorted(values))}); keep them in folders of their own"
+            )
     if about[0]["schema"] != SCHEMA:
-        raise DatasetError(f"{show_path(folder)} has schema {about[0]['schema']}, this version reads {SCHEMA}; collect it again with train_ppo")
+        raise DatasetError(
+            f"{show_path(folder)} has schema {about[0]['schema']}, this version reads {SCHEMA}; collect it again with train_ppo"
+        )
 
-
+# %% ../../nbs/data.shards.ipynb #9e943ac9
 def _allow_open_files(needed: int) -> None:
     "Each mapped file counts as an open one: lifts this process's own limit when that many do not fit"
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed += len(os.listdir("/dev/fd")) + 256
     if soft != resource.RLIM_INFINITY and needed > soft:
         if hard != resource.RLIM_INFINITY and needed > hard:
-            raise DatasetError(f"a data set of so many shards needs {needed} open files, this machine allows {hard}; copy_episodes makes one shard of them")
+            raise DatasetError(
+                f"a data set of so many shards needs {needed} open files, this machine allows {hard}; copy_episodes makes one shard of them"
+            )
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _episodes_at(self: Dataset, transitions: np.ndarray) -> np.ndarray:
+@patch
+def episodes_at(self: Dataset, transitions: np.ndarray) -> np.ndarray:
     "The episode of each of these transitions, int64"
     return np.searchsorted(self.start, transitions, side="right") - 1
 
 # %% ../../nbs/data.shards.ipynb #d0417c8b
-def _code_rows(self: Dataset, transitions) -> np.ndarray:
+@patch
+def code_rows(self: Dataset, transitions) -> np.ndarray:
     "The row of each of these transitions' codes, counted over all shards, (n,) int64"
     t = checked_rows(transitions, self.num_transitions)
     order = np.argsort(t, kind="stable")  # bisection of sorted numbers stays in the processor's cache
@@ -335,41 +429,43 @@ def _code_rows(self: Dataset, transitions) -> np.ndarray:
     rows[order] = sorted_t + self._shift[e] + (e if self.chosen is None else self.chosen[e])
     return rows
 
-
-def _codes(self: Dataset, transitions) -> np.ndarray:
+# %% ../../nbs/data.shards.ipynb #da66681c
+@patch
+def codes(self: Dataset, transitions) -> np.ndarray:
     "The observation at each of these transitions, (n, width) uint8"
     return gather(self._codes.parts, self._codes.starts, self.code_rows(transitions))
 
 
-def _next_codes(self: Dataset, transitions) -> np.ndarray:
+@patch
+def next_codes(self: Dataset, transitions) -> np.ndarray:
     "The observation after each of these transitions, (n, width) uint8"
     return gather(self._codes.parts, self._codes.starts, self.code_rows(transitions) + 1)
 
-
-Dataset.episodes_at, Dataset.code_rows, Dataset.codes, Dataset.next_codes = _episodes_at, _code_rows, _codes, _next_codes
-
 # %% ../../nbs/data.shards.ipynb #123805d4
-def _episode(self: Dataset, e: int) -> Episode:
+@patch
+def episode(self: Dataset, e: int) -> Episode:
     "Episode `e` whole; IndexError with the number there are"
     if not 0 <= e < self.num_episodes:
         raise IndexError(f"episode {e} of {self.num_episodes}; give 0 to {self.num_episodes - 1}")
     start, length = int(self.start[e]), int(self.length[e])
     first = start + int(self._shift[e]) + int(e if self.chosen is None else self.chosen[e])
     columns = {name: getattr(self, name)[start : start + length] for name in STEP_COLUMNS}
-    return Episode(codes=self._codes[first : first + length + 1], unlocked=self.unlocked[e], cut=bool(self.cut[e]), **columns)
+    return Episode(
+        codes=self._codes[first : first + length + 1], unlocked=self.unlocked[e], cut=bool(self.cut[e]), **columns
+    )
 
-
-def _verify(self: Dataset) -> None:
+# %% ../../nbs/data.shards.ipynb #56c72399
+@patch
+def verify(self: Dataset) -> None:
     "Reads every column and compares its checksum; DatasetError names the file that differs"
     for about, path in zip(self.about, self.shards, strict=True):
         for name, sha in about["sha256"].items():
             if _sha(path / name) != sha:
-                raise DatasetError(f"{show_path(path / name)} is damaged (its checksum differs); copy or collect it again")
+                raise DatasetError(
+                    f"{show_path(path / name)} is damaged (its checksum differs); copy or collect it again"
+                )
 
-
-Dataset.episode, Dataset.verify = _episode, _verify
-
-
+# %% ../../nbs/data.shards.ipynb #4e842b8e
 def load_dataset(
     path: str | Path,  # a data set's folder, a run that wrote one, or "sample"
 ) -> Dataset:

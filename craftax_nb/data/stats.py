@@ -20,7 +20,10 @@ __all__ = ['policy_names', 'DatasetStats', 'dataset_stats', 'plot_stats']
 # %% ../../nbs/data.stats.ipynb #7f8dd8d2
 def policy_names(data: Dataset) -> np.ndarray:  # (episodes,) object
     "The policy that played each episode"
-    names = [str(p.get("run") or p.get("job") or p.get("policy") or "unknown") for p in (about["policy"] for about in data.about)]
+    names = [
+        str(p.get("run") or p.get("job") or p.get("policy") or "unknown")
+        for p in (about["policy"] for about in data.about)
+    ]
     return np.array(names, object)[data.shard_of]
 
 # %% ../../nbs/data.stats.ipynb #3ba708e0
@@ -35,7 +38,12 @@ class DatasetStats:
     episodes: pd.DataFrame  # a row each: policy, return, length
 
     def _repr_html_(self):
-        shown = (self.policies.round(2), self.achievements[self.achievements.any(axis=1)].round(3), self.actions.round(3), self.floors.round(3))
+        shown = (
+            self.policies.round(2),
+            self.achievements[self.achievements.any(axis=1)].round(3),
+            self.actions.round(3),
+            self.floors.round(3),
+        )
         return "".join(table.to_html() for table in shown if len(table))
 
 # %% ../../nbs/data.stats.ipynb #3f223e67
@@ -48,7 +56,10 @@ def dataset_stats(
     names, number = np.unique(policy.astype(str), return_inverse=True)
     episodes = pd.DataFrame({"policy": policy, "return": data.episode_return, "length": data.length})
     floor = spec.slices["counts"].start + spec.count_names.index("floor") if "floor" in spec.count_names else None
-    actions, floors = np.zeros((len(names), world.num_actions), np.int64), np.zeros((len(names), 9 if floor is not None else 0), np.int64)
+    actions, floors = (
+        np.zeros((len(names), world.num_actions), np.int64),
+        np.zeros((len(names), 9 if floor is not None else 0), np.int64),
+    )
     for start in range(0, data.num_transitions, block):
         at = np.arange(start, min(start + block, data.num_transitions))
         who = number[data.episodes_at(at)]
@@ -57,10 +68,15 @@ def dataset_stats(
             np.add.at(floors, (who, data.codes(at)[:, floor]), 1)
     shares = lambda counts, index: pd.DataFrame((counts / counts.sum(1, keepdims=True)).T, index, names)
     unlocked = np.stack([data.achievements[number == i].mean(0) for i in range(len(names))], 1)
-    return DatasetStats(_policies(data, episodes, names), pd.DataFrame(unlocked, world.achievement_names, names), shares(actions, world.action_names),
-                        shares(floors, pd.RangeIndex(floors.shape[1], name="floor")), episodes)
+    return DatasetStats(
+        _policies(data, episodes, names),
+        pd.DataFrame(unlocked, world.achievement_names, names),
+        shares(actions, world.action_names),
+        shares(floors, pd.RangeIndex(floors.shape[1], name="floor")),
+        episodes,
+    )
 
-
+# %% ../../nbs/data.stats.ipynb #c5d1a149
 def _policies(data: Dataset, episodes: pd.DataFrame, names) -> pd.DataFrame:
     "A row a policy, and one for all of them if there are several"
     ends = data.start + data.length - 1
@@ -69,26 +85,51 @@ def _policies(data: Dataset, episodes: pd.DataFrame, names) -> pd.DataFrame:
     for name in [*names, *(["all"] if len(names) > 1 else [])]:
         mine = ended if name == "all" else ended[ended.policy == name]
         total, length = mine["return"].astype(float), mine["length"]
-        rows[name] = {"episodes": len(mine), "transitions": length.sum(), **mine[["terminated", "truncated", "cut"]].mean(),
-                      "return mean": total.mean(), "return std": total.std(ddof=0), "return min": total.min(), "return median": total.median(),
-                      "return max": total.max(), "length mean": length.mean(), "length min": length.min(), "length max": length.max()}
+        rows[name] = {
+            "episodes": len(mine),
+            "transitions": length.sum(),
+            **mine[["terminated", "truncated", "cut"]].mean(),
+            "return mean": total.mean(),
+            "return std": total.std(ddof=0),
+            "return min": total.min(),
+            "return median": total.median(),
+            "return max": total.max(),
+            "length mean": length.mean(),
+            "length min": length.min(),
+            "length max": length.max(),
+        }
     return pd.DataFrame(rows).T.astype({name: int for name in ("episodes", "transitions", "length min", "length max")})
 
 # %% ../../nbs/data.stats.ipynb #569f1e36
 def plot_stats(stats: DatasetStats) -> plt.Figure:
     "Returns, lengths, floors, the 20 most frequent achievements and actions; a colour a policy"
-    figure, axes = plt.subplot_mosaic([["return", "length", "floors"], ["achievements", "achievements", "actions"]], figsize=(10, 7.5), layout="constrained",
-                                      height_ratios=[1, 2.4])
+    figure, axes = plt.subplot_mosaic(
+        [["return", "length", "floors"], ["achievements", "achievements", "actions"]],
+        figsize=(10, 7.5),
+        layout="constrained",
+        height_ratios=[1, 2.4],
+    )
     for name in ("return", "length"):
         bins = np.histogram_bin_edges(stats.episodes[name], 20)
-        axes[name].hist([stats.episodes.loc[stats.episodes.policy == p, name] for p in stats.actions], bins, histtype="stepfilled", alpha=0.6, label=list(stats.actions))
+        axes[name].hist(
+            [stats.episodes.loc[stats.episodes.policy == p, name] for p in stats.actions],
+            bins,
+            histtype="stepfilled",
+            alpha=0.6,
+            label=list(stats.actions),
+        )
         axes[name].set(xlabel="steps" if name == "length" else "return (undiscounted)", ylabel="episodes", title=name)
     axes["return"].legend(fontsize="small", frameon=False)
     most = lambda table: table.loc[table[table.any(axis=1)].max(axis=1).nlargest(20).index[::-1]]
-    for name, table, title in (("achievements", most(stats.achievements), "most frequent achievements, % of episodes"),
-                               ("actions", most(stats.actions), "most frequent actions, % of steps"), ("floors", stats.floors, "floors, % of steps")):
+    for name, table, title in (
+        ("achievements", most(stats.achievements), "most frequent achievements, % of episodes"),
+        ("actions", most(stats.actions), "most frequent actions, % of steps"),
+        ("floors", stats.floors, "floors, % of steps"),
+    ):
         if len(table):
-            (100 * table).plot(kind="bar" if name == "floors" else "barh", ax=axes[name], legend=False, width=0.8, rot=0, alpha=0.8)
+            (100 * table).plot(
+                kind="bar" if name == "floors" else "barh", ax=axes[name], legend=False, width=0.8, rot=0, alpha=0.8
+            )
             axes[name].set(title=title, xlabel="", ylabel="")
             axes[name].tick_params(axis="y", labelsize=7)
         else:

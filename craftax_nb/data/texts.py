@@ -36,7 +36,15 @@ def add_texts(
                     last = int(ends[-1][-1])
                     file.write(b"".join(raw))
             np.save(new / "ends.npy", np.concatenate(ends))
-            write_json(new / "text.json", {"text_format": text_format, "rows": len(codes), "bytes": last, "codes_sha256": data.about[i]["sha256"]["codes.npy"]})
+            write_json(
+                new / "text.json",
+                {
+                    "text_format": text_format,
+                    "rows": len(codes),
+                    "bytes": last,
+                    "codes_sha256": data.about[i]["sha256"]["codes.npy"],
+                },
+            )
     return len(missing)
 
 # %% ../../nbs/data.texts.ipynb #64f1a558
@@ -53,7 +61,9 @@ class Texts:
         folders = [shard / f"text-{text_format}" for shard in data.shards]
         for folder, about in zip(folders, data.about, strict=True):
             if not (folder / "text.json").exists():
-                raise DatasetError(f"{show_path(folder.parent)} has no {text_format} texts; add_texts(data, {text_format!r}) of data.texts writes them")
+                raise DatasetError(
+                    f"{show_path(folder.parent)} has no {text_format} texts; add_texts(data, {text_format!r}) of data.texts writes them"
+                )
             if read_json(folder / "text.json")["codes_sha256"] != about["sha256"]["codes.npy"]:
                 raise DatasetError(f"{show_path(folder)} belongs to other codes; remove it and add_texts again")
         self._ends = [np.load(folder / "ends.npy", mmap_mode="r") for folder in folders]
@@ -61,14 +71,19 @@ class Texts:
         self._starts = np.cumsum([0, *map(len, self._ends)])
         for shard, folder in enumerate(folders):
             rows = np.unique(np.linspace(0, len(self._ends[shard]) - 1, spot_checks).astype(int))
-            if [self._one(shard, row) for row in rows] != describe(np.load(folder.parent / "codes.npy", mmap_mode="r")[rows], text_format):
-                raise DatasetError(f"{show_path(folder)} does not say what world.text says today; remove it and add_texts again")
+            if [self._one(shard, row) for row in rows] != describe(
+                np.load(folder.parent / "codes.npy", mmap_mode="r")[rows], text_format
+            ):
+                raise DatasetError(
+                    f"{show_path(folder)} does not say what world.text says today; remove it and add_texts again"
+                )
 
     def _one(self, shard: int, row: int) -> str:
         first = int(self._ends[shard][row - 1]) if row else 0
         return self._bytes[shard][first : int(self._ends[shard][row])].tobytes().decode()
 
-    def __len__(self) -> int: return self.data.num_transitions
+    def __len__(self) -> int:
+        return self.data.num_transitions
 
     def __getitem__(self, at) -> str | list[str]:  # of a transition, or of several
         t = checked_rows(at, len(self))
@@ -77,7 +92,9 @@ class Texts:
         texts = [self._one(s, r) for s, r in zip(shard.tolist(), (rows - self._starts[shard]).tolist(), strict=True)]
         return texts if t.ndim else texts[0]
 
-
+# %% ../../nbs/data.texts.ipynb #67d010f8
 def text_formats(data: Dataset) -> list[str]:  # those that every shard holds
     "The text columns of a data set"
-    return [name for name in TEXT_FORMATS if all((shard / f"text-{name}" / "text.json").exists() for shard in data.shards)]
+    return [
+        name for name in TEXT_FORMATS if all((shard / f"text-{name}" / "text.json").exists() for shard in data.shards)
+    ]

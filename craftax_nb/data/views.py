@@ -26,10 +26,12 @@ def where(
     "A view of the episodes that `keep` says; DatasetError where there are none"
     mask = np.asarray(keep(data))
     if mask.shape != (data.num_episodes,) or mask.dtype != bool:
-        raise ValueError(f"the rule ({said}) gave {mask.dtype} of shape {mask.shape}, expected bool of shape ({data.num_episodes},): one for each episode")
+        raise ValueError(
+            f"the rule ({said}) gave {mask.dtype} of shape {mask.shape}, expected bool of shape ({data.num_episodes},): one for each episode"
+        )
     return data.view(mask, said)
 
-
+# %% ../../nbs/data.views.ipynb #e68a4599
 def by_return(
     data: Dataset,
     at_least: float = -np.inf,
@@ -40,10 +42,12 @@ def by_return(
     said = " and ".join(f"{sign} {x:g}" for sign, x in ((">=", at_least), ("<=", at_most)) if np.isfinite(x)) or "any"
     keep = (total >= at_least) & (total <= at_most)
     if not keep.any():
-        raise DatasetError(f"{show_path(data.folder)} has no episode of return {said}; its returns are {total.min():.2f} to {total.max():.2f}")
+        raise DatasetError(
+            f"{show_path(data.folder)} has no episode of return {said}; its returns are {total.min():.2f} to {total.max():.2f}"
+        )
     return data.view(keep, f"return {said}")
 
-
+# %% ../../nbs/data.views.ipynb #d97ead15
 def by_achievement(
     data: Dataset,
     *names: str,  # as in `World.achievement_names`
@@ -52,7 +56,11 @@ def by_achievement(
     known = World(data.env_name).achievement_names
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"{data.env_name} has no achievement {unknown[0]!r}, expected some of {', '.join(known)}")
-    return where(data, lambda d: d.achievements[:, [known.index(name) for name in names]].all(1), f"unlocked {', '.join(names) or 'anything'}")
+    return where(
+        data,
+        lambda d: d.achievements[:, [known.index(name) for name in names]].all(1),
+        f"unlocked {', '.join(names) or 'anything'}",
+    )
 
 # %% ../../nbs/data.views.ipynb #343ca9e6
 def save_view(
@@ -67,8 +75,13 @@ def save_view(
     old = read_json(folder / VIEW_FILE) if (folder / VIEW_FILE).exists() else None
     if old is None and any(folder.glob("shard-*")) or old and old["hash"] != view.hash:
         raise ValueError(f"{show_path(folder)} holds another {'view' if old else 'data set'}; give another folder")
-    write_json(folder / VIEW_FILE, {"schema": 1, "hash": view.hash, "whole": view.whole_hash, "said": view.said, "episodes": view.chosen})
+    write_json(
+        folder / VIEW_FILE,
+        {"schema": 1, "hash": view.hash, "whole": view.whole_hash, "said": view.said, "episodes": view.chosen},
+    )
     for shard in view.shards:
         if not (folder / shard.name).is_symlink():
-            (folder / shard.name).symlink_to(os.path.relpath(shard.resolve(), folder.resolve()), target_is_directory=True)
+            (folder / shard.name).symlink_to(
+                os.path.relpath(shard.resolve(), folder.resolve()), target_is_directory=True
+            )
     return Dataset(folder)

@@ -24,14 +24,39 @@ SMALL = {"width": 128, "steps": 400}
 TURNS = {"steps": 600, "critic_steps": 100, "actor_steps": 200}
 
 STEPS = [
-    Step("ppo", "nbs/train_ppo.ipynb", {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288}),
+    Step(
+        "ppo",
+        "nbs/train_ppo.ipynb",
+        {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288},
+    ),
     Step("label", "nbs/label.ipynb", {"data": PPO, "cadence": 50}),
     Step("awr", "nbs/train_awr.ipynb", {"data": PPO, **SMALL, **TURNS}),
     Step("awr_augmented", "nbs/train_awr.ipynb", {"data": PPO, "augment": True, **SMALL, **TURNS}),
     Step("bc", "nbs/train_bc.ipynb", {"data": PPO, **SMALL}),
-    Step("evaluate", "nbs/evaluate.ipynb", {"checkpoint": ",".join([PPO, AWR, AUGMENTED, BC]), "every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}),
+    Step(
+        "evaluate",
+        "nbs/evaluate.ipynb",
+        {
+            "checkpoint": ",".join([PPO, AWR, AUGMENTED, BC]),
+            "every_step": False,
+            "episodes": 100,
+            "labelled_episodes": 8,
+            "threads": 2,
+        },
+    ),
     Step("ablate", "nbs/ablate.ipynb", {"checkpoint": AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0}),
-    Step("probe", "nbs/probe_values.ipynb", {"checkpoint": ",".join([PPO, AUGMENTED]), "bases": 5, "meadows": 1, "luck": 0, "language_states": 3, "threads": 2}),
+    Step(
+        "probe",
+        "nbs/probe_values.ipynb",
+        {
+            "checkpoint": ",".join([PPO, AUGMENTED]),
+            "bases": 5,
+            "meadows": 1,
+            "luck": 0,
+            "language_states": 3,
+            "threads": 2,
+        },
+    ),
     Step("inspect", "nbs/inspect.ipynb", {"data": PPO, "checkpoint": PPO}),
 ]
 
@@ -44,12 +69,16 @@ def demo(
     begun = time.time()
     run_chain(STEPS, folder, fresh=fresh)
     page = write_summary(project_root() / folder, STEPS)
-    print(f"done in {time.time() - begun:.0f} s; open {show_path(page)} in a browser, the executed notebooks are in {folder}/notebooks")
+    print(
+        f"done in {time.time() - begun:.0f} s; open {show_path(page)} in a browser, the executed notebooks are in {folder}/notebooks"
+    )
     return page
 
 
 if __name__ == "__main__" and "__file__" in globals():
-    parser = argparse.ArgumentParser(description="PPO -> labels -> AWR and BC -> evaluation -> probes, on the real game")
+    parser = argparse.ArgumentParser(
+        description="PPO -> labels -> AWR and BC -> evaluation -> probes, on the real game"
+    )
     parser.add_argument("--fresh", action="store_true", help="do everything again")
     try:
         demo(fresh=parser.parse_args().fresh)

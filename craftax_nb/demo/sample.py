@@ -22,7 +22,13 @@ __all__ = ['FOLDER', 'DATA', 'NARROW', 'PLAY', 'LEARN', 'TRANSITIONS', 'choose',
 # %% ../../nbs/demo.sample.ipynb #c9143120
 FOLDER, DATA = "runs/sample", "runs/sample/data"
 NARROW = {"width": 24, "steps": 2000}
-PLAY = [Step("ppo", "nbs/train_ppo.ipynb", {"steps": 1_048_576, "num_envs": 64, "width": 24, "lr": 1e-3, "collect_last": 131_072})]
+PLAY = [
+    Step(
+        "ppo",
+        "nbs/train_ppo.ipynb",
+        {"steps": 1_048_576, "num_envs": 64, "width": 24, "lr": 1e-3, "collect_last": 131_072},
+    )
+]
 LEARN = [
     Step("label", "nbs/label.ipynb", {"data": DATA, "cadence": 20}),
     Step("awr", "nbs/train_awr.ipynb", {"data": DATA, **NARROW}),
@@ -52,14 +58,18 @@ def make_sample() -> Path:
     run_chain(LEARN, f"{FOLDER}/learn")
     return pack()
 
-
+# %% ../../nbs/demo.sample.ipynb #caeb7c9e
 def pack() -> Path:
     "Replaces `craftax_nb/sample` by what the chain left: the data as they are, the agents at half precision"
     sample = sample_folder()
     shutil.rmtree(sample, ignore_errors=True)
     shutil.copytree(project_root() / DATA, sample / "data")
     remove_leftovers(sample / "data")
-    for name, run in (("ppo", f"{FOLDER}/ppo"), ("awr", f"{FOLDER}/learn/awr"), ("awr_augmented", f"{FOLDER}/learn/awr_augmented")):
+    for name, run in (
+        ("ppo", f"{FOLDER}/ppo"),
+        ("awr", f"{FOLDER}/learn/awr"),
+        ("awr_augmented", f"{FOLDER}/learn/awr_augmented"),
+    ):
         agent = load_agent(run)
         about = {key: agent.meta[key] for key in ("kind", "step", "framework", "dataset_hash")}
         parameters = {key: value for key, value in agent.meta["parameters"].items() if key != "run_dir"}

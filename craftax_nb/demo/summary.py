@@ -22,14 +22,29 @@ __all__ = ['TITLES', 'TABLES', 'STYLE', 'section', 'write_summary']
 
 # %% ../../nbs/demo.summary.ipynb #c1cf7cbe
 TITLES = {
-    "ppo": ("PPO learns to play", "Return of the episodes that ended, over environment steps. Random play is in the evaluation table below."),
-    "label": ("A language model reads the states", "States as text, their hidden states in a small language model, one label every few steps."),
+    "ppo": (
+        "PPO learns to play",
+        "Return of the episodes that ended, over environment steps. Random play is in the evaluation table below.",
+    ),
+    "label": (
+        "A language model reads the states",
+        "States as text, their hidden states in a small language model, one label every few steps.",
+    ),
     "awr": ("AWR, without labels", "Offline training on PPO's episodes: advantage-weighted regression."),
     "awr_augmented": ("AWR, with labels", "The same, with the language model's hidden state as a second input."),
     "bc": ("Behaviour cloning", "The baseline that every offline agent has to beat."),
-    "evaluate": ("How well do they play?", "Every agent in the same worlds, beside a random policy; intervals are 95 % bootstrap intervals over episodes."),
-    "ablate": ("Does it use what the model says?", "The agent with labels is told something else, on held-out episodes: how well does it still predict the data's actions?"),
-    "probe": ("What does the value function react to?", "The value of the same states with one thing changed. Bands are 95 % intervals over base states, paired with the unedited state."),
+    "evaluate": (
+        "How well do they play?",
+        "Every agent in the same worlds, beside a random policy; intervals are 95 % bootstrap intervals over episodes.",
+    ),
+    "ablate": (
+        "Does it use what the model says?",
+        "The agent with labels is told something else, on held-out episodes: how well does it still predict the data's actions?",
+    ),
+    "probe": (
+        "What does the value function react to?",
+        "The value of the same states with one thing changed. Bands are 95 % intervals over base states, paired with the unedited state.",
+    ),
     "inspect": ("One state, inspected", "Open nbs/inspect.ipynb in JupyterLab to scrub through an episode."),
 }
 
@@ -59,7 +74,7 @@ def _table(path: Path, rows: int = 40) -> str:
     table.columns = [name.replace("_", " ") for name in table]
     return table.head(rows).to_html(index=False, border=0, float_format=lambda x: f"{x:.3g}", na_rep="") + more
 
-
+# %% ../../nbs/demo.summary.ipynb #2e92fdd1
 def section(
     name: str,  # the step's name
     run_dir: Path,
@@ -67,13 +82,28 @@ def section(
     "A step's part of the page: title, sentence, figures, tables, videos, time"
     title, text = TITLES.get(name, (name, ""))
     parts = [f"<h2 id={name}>{html.escape(title)}</h2><p>{html.escape(text)}</p>"]
-    parts += [f'<p><img alt="{html.escape(p.stem.replace("_", " "))}" src="{_inline(p, "image/png")}"></p>' for p in sorted(run_dir.glob("figures/*.png"))]
+    parts += [
+        f'<p><img alt="{html.escape(p.stem.replace("_", " "))}" src="{_inline(p, "image/png")}"></p>'
+        for p in sorted(run_dir.glob("figures/*.png"))
+    ]
     parts += [_table(run_dir / table) for table in TABLES.get(name, [])]
-    parts += [f'<p><a href="{html.escape(run_dir.name)}/report.html">the whole report</a></p>'] if (run_dir / "report.html").exists() else []
-    parts += [f'<p><video controls loop muted src="{_inline(p, "video/mp4")}"></video></p>' for p in sorted(run_dir.rglob("*.mp4"))]
+    parts += (
+        [f'<p><a href="{html.escape(run_dir.name)}/report.html">the whole report</a></p>']
+        if (run_dir / "report.html").exists()
+        else []
+    )
+    parts += [
+        f'<p><video controls loop muted src="{_inline(p, "video/mp4")}"></video></p>'
+        for p in sorted(run_dir.rglob("*.mp4"))
+    ]
     status = read_status(run_dir)
-    numbers = ", ".join(f"{k.replace('_', ' ')} {v:.4g}" if isinstance(v, float) else f"{k.replace('_', ' ')} {v}" for k, v in status.get("summary", {}).items())
-    parts.append(f"<p class=quiet>{html.escape(status['status'])} in {status.get('seconds', 0):.0f} s. {html.escape(numbers)}</p>")
+    numbers = ", ".join(
+        f"{k.replace('_', ' ')} {v:.4g}" if isinstance(v, float) else f"{k.replace('_', ' ')} {v}"
+        for k, v in status.get("summary", {}).items()
+    )
+    parts.append(
+        f"<p class=quiet>{html.escape(status['status'])} in {status.get('seconds', 0):.0f} s. {html.escape(numbers)}</p>"
+    )
     return "\n".join(parts)
 
 # %% ../../nbs/demo.summary.ipynb #63d8d154
@@ -83,15 +113,28 @@ def write_summary(
 ) -> Path:  # folder/summary.html
     "Writes the page, whole or not at all"
     names = [step.name for step in steps]
-    times = pd.DataFrame([{"step": s.name, "notebook": s.notebook, "seconds": read_json(folder / "notebooks" / f"{s.name}.json")["seconds"]} for s in steps])
+    times = pd.DataFrame(
+        [
+            {
+                "step": s.name,
+                "notebook": s.notebook,
+                "seconds": read_json(folder / "notebooks" / f"{s.name}.json")["seconds"],
+            }
+            for s in steps
+        ]
+    )
     links = " ".join(f'<a href="#{name}">{html.escape(TITLES.get(name, (name,))[0])}</a>' for name in names)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    head = (f"<h1>craftax_nb, the demo</h1><p>Does what a language model says about a Craftax state help an agent act? This page shows the whole chain that asks, on the real "
-            f"game, at a size for two cores: the machinery is real, the sizes are too small for conclusions.</p><nav>{links}</nav>")
+    head = (
+        f"<h1>craftax_nb, the demo</h1><p>Does what a language model says about a Craftax state help an agent act? This page shows the whole chain that asks, on the real "
+        f"game, at a size for two cores: the machinery is real, the sizes are too small for conclusions.</p><nav>{links}</nav>"
+    )
     foot = f"<h2>Times</h2>{times.to_html(index=False, border=0, float_format=lambda x: f'{x:.0f}')}"
     foot += f"<p class=quiet>{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, revision {git_revision()}, {cores} cores</p>"
     body = "\n".join(section(name, folder / name) for name in names)
     page, temporary = folder / "summary.html", folder / ".summary.html.tmp"
-    temporary.write_text(f"<!doctype html><html lang=en><meta charset=utf-8><title>craftax_nb demo</title><style>{STYLE}</style><body>{head}{body}{foot}</body></html>")
+    temporary.write_text(
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>craftax_nb demo</title><style>{STYLE}</style><body>{head}{body}{foot}</body></html>"
+    )
     os.replace(temporary, page)
     return page

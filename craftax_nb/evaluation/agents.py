@@ -31,7 +31,7 @@ def named_checkpoints(
             out |= {f"{name} at {step_of(folder):,}": find_checkpoint(folder) for folder in kept}
     return out
 
-
+# %% ../../nbs/evaluation.agents.ipynb #550e9014
 def _find(name: str) -> Path:
     "A folder, or else an artifact"
     try:

@@ -64,9 +64,14 @@ def familiarity(
     episode = dataset.episode_of
     halves, rng = [np.unique(rows[(rows >= 0) & (episode % 2 == half)]) for half in (0, 1)], np.random.default_rng(seed)
     if not all(len(half) for half in halves):
-        raise ValueError("fewer than two episodes have labels: there is nothing to compare the distances of; label more of them")
+        raise ValueError(
+            "fewer than two episodes have labels: there is nothing to compare the distances of; label more of them"
+        )
     mean, std = np.asarray(labels.mean, np.float32), safe_std(labels.std)
-    reference, others = (((np.asarray(labels.hidden[np.sort(rng.permutation(half)[:most])]) - mean) / std).astype(np.float32) for half in halves)
+    reference, others = (
+        ((np.asarray(labels.hidden[np.sort(rng.permutation(half)[:most])]) - mean) / std).astype(np.float32)
+        for half in halves
+    )
     return Familiarity(mean, std, reference, np.sort(nearest(others, reference)))
 
 # %% ../../nbs/evaluation.familiarity.ipynb #f69a8b31
@@ -79,10 +84,14 @@ def training_labels(
     for place in [data] if data else [given.get("data", ""), "sample"]:
         try:
             dataset = load_dataset(place)
-            return load_labels(dataset.folder, recipe, given.get("labels_dir") and resolve(given["labels_dir"])), dataset
+            return load_labels(
+                dataset.folder, recipe, given.get("labels_dir") and resolve(given["labels_dir"])
+            ), dataset
         except (DatasetError, LabelError) as e:
             problem = e
-    raise LabelError(f"the labels that this agent was trained on (recipe {recipe}) are not at hand: {problem}; give their data set: -p data runs/...")
+    raise LabelError(
+        f"the labels that this agent was trained on (recipe {recipe}) are not at hand: {problem}; give their data set: -p data runs/..."
+    )
 
 # %% ../../nbs/evaluation.familiarity.ipynb #0dce3086
 class Watched:
@@ -93,7 +102,12 @@ class Watched:
         labeller: Callable,  # codes -> (n, dim)
         known: Familiarity,
     ):
-        self.labeller, self.known, self.recipe, self._percentiles = labeller, known, getattr(labeller, "recipe", None), []
+        self.labeller, self.known, self.recipe, self._percentiles = (
+            labeller,
+            known,
+            getattr(labeller, "recipe", None),
+            [],
+        )
 
     def __call__(self, codes: np.ndarray, *past) -> np.ndarray:
         hidden = self.labeller(codes, *past)
@@ -113,5 +127,7 @@ def unfamiliar(
     share = np.mean(np.asarray(percentiles) > 99) if len(percentiles) else 0.0
     if share <= 0.1:
         return ""
-    return (f"{share:.0%} of the hidden states lie farther from the training labels than 99 % of these do from each other (expected 1 %): "
-            f"the agent is asked about what it never saw; label episodes of its own play too, and train again")
+    return (
+        f"{share:.0%} of the hidden states lie farther from the training labels than 99 % of these do from each other (expected 1 %): "
+        f"the agent is asked about what it never saw; label episodes of its own play too, and train again"
+    )

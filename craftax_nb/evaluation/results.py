@@ -28,7 +28,9 @@ class Recording:
     logits: np.ndarray  # (T, actions) float32
     value: np.ndarray  # (T,) float32
     reward: np.ndarray  # (T,) float32
-    label: np.ndarray | None = None  # (T, label_dim) float32, the hidden state that the agent held; None for a plain agent
+    label: np.ndarray | None = (
+        None  # (T, label_dim) float32, the hidden state that the agent held; None for a plain agent
+    )
 
 # %% ../../nbs/evaluation.results.ipynb #20e39ea9
 @dataclass(frozen=True)
@@ -61,10 +63,20 @@ def save_results(
 ) -> None:
     "Writes them whole or not at all"
     path = Path(path)
-    about = {"key": key, "world": asdict(results.world), "seed": results.seed, "seconds": results.seconds, "recordings": [r.episode for r in results.recordings]}
+    about = {
+        "key": key,
+        "world": asdict(results.world),
+        "seed": results.seed,
+        "seconds": results.seconds,
+        "recordings": [r.episode for r in results.recordings],
+    }
     arrays = {name: getattr(results, name) for name in ARRAYS}
     for i, recording in enumerate(results.recordings):
-        arrays |= {f"{i}.{f.name}": x for f in fields(Recording) if f.name != "episode" and (x := getattr(recording, f.name)) is not None}
+        arrays |= {
+            f"{i}.{f.name}": x
+            for f in fields(Recording)
+            if f.name != "episode" and (x := getattr(recording, f.name)) is not None
+        }
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.tmp-{os.getpid()}.npz")
     np.savez_compressed(temporary, about=json.dumps(about), **arrays)
@@ -83,5 +95,10 @@ def load_results(
         if about["key"] != json.loads(json.dumps(key)):
             return None
         names = [f.name for f in fields(Recording) if f.name != "episode"]
-        recordings = [Recording(e, **{n: saved[f"{i}.{n}"] for n in names if f"{i}.{n}" in saved.files}) for i, e in enumerate(about["recordings"])]
-        return Results(World(**about["world"]), about["seed"], *(saved[name] for name in ARRAYS), recordings, about["seconds"])
+        recordings = [
+            Recording(e, **{n: saved[f"{i}.{n}"] for n in names if f"{i}.{n}" in saved.files})
+            for i, e in enumerate(about["recordings"])
+        ]
+        return Results(
+            World(**about["world"]), about["seed"], *(saved[name] for name in ARRAYS), recordings, about["seconds"]
+        )

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from ..lm.recipe import recipe_from_dict, require_same
+from fastcore.basics import patch
 
 from .results import Recording, Results
-from ..labelling.recipe import recipe_from_dict, require_same
 from ..nets.agent import Agent
 from ..world.codes import encode
 from ..world.env import World
@@ -34,7 +35,9 @@ class Slots(NamedTuple):
 
     states: object  # environment states
     codes: jax.Array  # (n, width) uint8, of the states; of the last one where the episode has ended
-    label: jax.Array | None  # (n, label_dim) float32, the hidden state that the agent was last told; None for a plain agent
+    label: (
+        jax.Array | None
+    )  # (n, label_dim) float32, the hidden state that the agent was last told; None for a plain agent
     past: jax.Array  # (n, history, width) uint8, the codes before these, oldest first; zeros before the beginning
     memory: object  # of the agent
     key: jax.Array  # (n,) each episode's own key
@@ -62,7 +65,7 @@ def _floor(states) -> jax.Array:
     level = getattr(states, "player_level", None)
     return jnp.zeros(len(states.player_position), jnp.int32) if level is None else level.astype(jnp.int32)
 
-
+# %% ../../nbs/evaluation.rollout.ipynb #8c9f2eac
 @partial(jax.jit, static_argnums=0)  # traced once, though the segment asks for its shapes first
 def _step(world: World, agent: Agent, slots: Slots) -> tuple[Slots, Trace]:
     "One step of every slot"
@@ -74,9 +77,19 @@ def _step(world: World, agent: Agent, slots: Slots) -> tuple[Slots, Trace]:
     keep = lambda new, old: jnp.where(alive.reshape(-1, *[1] * (new.ndim - 1)), new, old)
     past = jnp.concatenate([slots.past, slots.codes[:, None]], 1)[:, 1:]  # of a history of none: nothing
     after = Slots(
-        states, keep(jax.vmap(world.encode)(states), slots.codes), slots.label, past, memory, slots.key, slots.step + alive,
-        alive & ~terminated & ~truncated, slots.total + jnp.where(alive, reward, 0), keep(states.achievements.astype(bool), slots.achievements),
-        keep(jnp.maximum(slots.floor, _floor(states)), slots.floor), keep(terminated, slots.terminated), keep(truncated, slots.truncated),
+        states,
+        keep(jax.vmap(world.encode)(states), slots.codes),
+        slots.label,
+        past,
+        memory,
+        slots.key,
+        slots.step + alive,
+        alive & ~terminated & ~truncated,
+        slots.total + jnp.where(alive, reward, 0),
+        keep(states.achievements.astype(bool), slots.achievements),
+        keep(jnp.maximum(slots.floor, _floor(states)), slots.floor),
+        keep(terminated, slots.terminated),
+        keep(truncated, slots.truncated),
     )
     return after, Trace(slots.codes, slots.label, action, logits, reward, alive)
 
@@ -112,7 +125,7 @@ def _worlds(world: World, seed: int, batch: int):
     "The worlds of episodes `BATCH * batch` to `BATCH * (batch + 1) - 1`"
     return world.reset_many(jax.random.fold_in(jax.random.key(seed), batch), BATCH)
 
-
+# %% ../../nbs/evaluation.rollout.ipynb #e793f7a7
 @partial(jax.jit, static_argnames=("world", "history"))
 def _begin(agent: Agent, fresh, seed, batch, *, world: World, history: int) -> Slots:
     "Slots at the first step of an episode in each of the worlds"
@@ -121,8 +134,19 @@ def _begin(agent: Agent, fresh, seed, batch, *, world: World, history: int) -> S
     codes, zeros = jax.vmap(world.encode)(fresh), lambda dtype, *shape: jnp.zeros((BATCH, *shape), dtype)
     label = zeros(jnp.float32, agent.spec.label_dim) if agent.spec.label_dim else None
     return Slots(
-        fresh, codes, label, zeros(jnp.uint8, history, codes.shape[1]), agent.initial(BATCH), keys, zeros(jnp.int32), ~zeros(bool), zeros(jnp.float32),
-        zeros(bool, len(world.achievement_names)), zeros(jnp.int32), zeros(bool), zeros(bool),
+        fresh,
+        codes,
+        label,
+        zeros(jnp.uint8, history, codes.shape[1]),
+        agent.initial(BATCH),
+        keys,
+        zeros(jnp.int32),
+        ~zeros(bool),
+        zeros(jnp.float32),
+        zeros(bool, len(world.achievement_names)),
+        zeros(jnp.int32),
+        zeros(bool),
+        zeros(bool),
     )
 
 # %% ../../nbs/evaluation.rollout.ipynb #44214682
@@ -158,19 +182,23 @@ class Blocks:
         return np.flatnonzero((self.seats >= 0).any(1))
 
 # %% ../../nbs/evaluation.rollout.ipynb #45ec5e26
-def _seat(self: Blocks, first: int, last: int) -> int:  # the next one to be seated
+@patch
+def seat(self: Blocks, first: int, last: int) -> int:  # the next one to be seated
     "Begins episodes from `first` on, short of `last`, wherever there is a free slot"
     while first < last and (self.seats < 0).any():
         block = int(np.argmax((self.seats < 0).any(1)))
         batch, end = first // BATCH, min(last, BATCH * (first // BATCH + 1))
         free = np.flatnonzero(self.seats[block] < 0)[: end - first]
-        fresh = _begin(self.agent, _worlds(self.world, self.seed, batch), self.seed, batch, world=self.world, history=self.history)
+        fresh = _begin(
+            self.agent, _worlds(self.world, self.seed, batch), self.seed, batch, world=self.world, history=self.history
+        )
         self._put(block, free, fresh, first % BATCH + np.arange(len(free)))
         self.seats[block, free] = first + np.arange(len(free))
         first += len(free)
     return first
 
-
+# %% ../../nbs/evaluation.rollout.ipynb #09d3dd32
+@patch
 def _put(self: Blocks, block: int, free: np.ndarray, source: Slots, rows: np.ndarray) -> None:
     index = np.full(self.size, -1, np.int32)
     index[free] = rows
@@ -178,11 +206,9 @@ def _put(self: Blocks, block: int, free: np.ndarray, source: Slots, rows: np.nda
         self.blocks[block] = _empty(source, size=self.size)
     self.blocks[block] = _move(self.blocks[block], source, index)
 
-
-Blocks.seat, Blocks._put = _seat, _put
-
 # %% ../../nbs/evaluation.rollout.ipynb #9480fb8f
-def _pack(self: Blocks) -> None:
+@patch
+def pack(self: Blocks) -> None:
     "Moves episodes out of the emptiest block while the others have room for all of them"
     while len(active := self.active) > 1 and (self.seats >= 0).sum() <= (len(active) - 1) * self.size:
         source = active[(self.seats[active] >= 0).sum(1).argmin()]
@@ -194,7 +220,8 @@ def _pack(self: Blocks) -> None:
                 self.seats[block, free], self.seats[source, rows] = self.seats[source, rows], -1
 
 # %% ../../nbs/evaluation.rollout.ipynb #b2af7554
-def _collect(self: Blocks) -> dict[int, dict]:  # episode -> what it came to
+@patch
+def collect(self: Blocks) -> dict[int, dict]:  # episode -> what it came to
     "Frees the slots of episodes that have ended"
     out = {}
     for block in self.active:
@@ -207,9 +234,6 @@ def _collect(self: Blocks) -> dict[int, dict]:  # episode -> what it came to
             self.seats[block, gone] = -1
     return out
 
-
-Blocks.pack, Blocks.collect = _pack, _collect
-
 # %% ../../nbs/evaluation.rollout.ipynb #b6b76ed1
 def check_labeller(
     agent: Agent,
@@ -219,11 +243,11 @@ def check_labeller(
     if not agent.spec.label_dim or agent.meta.get("kind") == "random":
         return
     if labeller is None:
-        raise ValueError("this agent reads hidden states: give a labeller, Labeller(recipe) of craftax_nb.labelling.live")
+        raise ValueError("this agent reads hidden states: give a labeller, Labeller(recipe) of craftax_nb.lm.live")
     if agent.recipe and getattr(labeller, "recipe", None) is not None:
         require_same(recipe_from_dict(agent.recipe), labeller.recipe, "the agent", "the labeller", ignore=("cadence",))
 
-
+# %% ../../nbs/evaluation.rollout.ipynb #75d1fcfa
 def agent_cadence(
     agent: Agent,
     cadence: int = 0,  # 0: as in its recipe
@@ -232,29 +256,39 @@ def agent_cadence(
     return cadence or (int(agent.recipe.get("cadence", 1)) if agent.recipe else SEGMENT)
 
 # %% ../../nbs/evaluation.rollout.ipynb #1e527aa5
-def _ask(self: Blocks, labeller: Callable | None) -> None:
+@patch
+def ask(self: Blocks, labeller: Callable | None) -> None:
     "Tells everybody who is playing what the language model makes of the state"
-    if labeller is None or not self.agent.spec.label_dim or self.agent.meta.get("kind") == "random" or not len(self.active):
+    if (
+        labeller is None
+        or not self.agent.spec.label_dim
+        or self.agent.meta.get("kind") == "random"
+        or not len(self.active)
+    ):
         return
     seated = {block: np.flatnonzero(self.seats[block] >= 0) for block in self.active}
-    read = lambda name: np.concatenate([np.asarray(getattr(self.blocks[block], name))[rows] for block, rows in seated.items()])
+    read = lambda name: np.concatenate(
+        [np.asarray(getattr(self.blocks[block], name))[rows] for block, rows in seated.items()]
+    )
     past = (np.moveaxis(read("past"), 1, 0),) if self.history else ()
-    hidden = np.split(np.asarray(labeller(read("codes"), *past), np.float32), np.cumsum([len(rows) for rows in seated.values()])[:-1])
+    hidden = np.split(
+        np.asarray(labeller(read("codes"), *past), np.float32), np.cumsum([len(rows) for rows in seated.values()])[:-1]
+    )
     for (block, rows), told in zip(seated.items(), hidden, strict=True):
         label = np.zeros((self.size, self.agent.spec.label_dim), np.float32)
         label[rows] = told
         self.blocks[block] = self.blocks[block]._replace(label=label)
 
-
-def _advance(self: Blocks, steps: int, max_steps: int) -> dict[int, Trace]:  # block -> trace
+# %% ../../nbs/evaluation.rollout.ipynb #018f7bc0
+@patch
+def advance(self: Blocks, steps: int, max_steps: int) -> dict[int, Trace]:  # block -> trace
     "Everybody plays `steps` steps, at most SEGMENT"
     traces = {}
     for block in self.active:
-        self.blocks[block], traces[int(block)] = _segment(self.agent, self.blocks[block], steps, max_steps, world=self.world)
+        self.blocks[block], traces[int(block)] = _segment(
+            self.agent, self.blocks[block], steps, max_steps, world=self.world
+        )
     return traces
-
-
-Blocks.ask, Blocks.advance = _ask, _advance
 
 # %% ../../nbs/evaluation.rollout.ipynb #e465f399
 @jax.jit
@@ -324,8 +358,19 @@ def play(
         ended |= blocks.collect()
     column = lambda name: np.stack([ended[e][name] for e in range(episodes)])
     terminated, truncated = column("terminated"), column("truncated")
-    return Results(world, seed, column("total"), column("step"), column("achievements"), column("floor"), terminated, truncated,
-                   ~terminated & ~truncated, recorder.recordings(agent, ended), time.time() - begun)
+    return Results(
+        world,
+        seed,
+        column("total"),
+        column("step"),
+        column("achievements"),
+        column("floor"),
+        terminated,
+        truncated,
+        ~terminated & ~truncated,
+        recorder.recordings(agent, ended),
+        time.time() - begun,
+    )
 
 # %% ../../nbs/evaluation.rollout.ipynb #9ab7c6ca
 def reach(
@@ -352,7 +397,11 @@ def reach(
             clock += played
             blocks.collect()
         for block in blocks.active:
-            found += [s for s, e in zip(unstack(blocks.blocks[block].states), blocks.seats[block], strict=True) if e >= 0]
+            found += [
+                s for s, e in zip(unstack(blocks.blocks[block].states), blocks.seats[block], strict=True) if e >= 0
+            ]
         if len(found) >= count:
             return found[:count]
-    raise ValueError(f"only {len(found)} of {max_batches * BATCH} players lived for {steps} steps, {count} are wanted: take fewer steps")
+    raise ValueError(
+        f"only {len(found)} of {max_batches * BATCH} players lived for {steps} steps, {count} are wanted: take fewer steps"
+    )

@@ -35,7 +35,7 @@ def bootstrap_means(
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
     return counts @ values / n
 
-
+# %% ../../nbs/evaluation.stats.ipynb #b8b0d4d9
 def interval(
     values,  # (episodes,) or (episodes, columns)
     level: float = 0.95,
@@ -100,10 +100,12 @@ def paired_difference(
     "Mean of `returns - baseline` with its bootstrap interval; ValueError where the episodes don't pair"
     returns, baseline = np.asarray(returns, np.float64), np.asarray(baseline, np.float64)
     if returns.shape != baseline.shape:
-        raise ValueError(f"{len(returns)} and {len(baseline)} episodes don't pair: evaluate both agents with the same seed and episodes")
+        raise ValueError(
+            f"{len(returns)} and {len(baseline)} episodes don't pair: evaluate both agents with the same seed and episodes"
+        )
     return (returns - baseline).mean(), *interval(returns - baseline, level)
 
-
+# %% ../../nbs/evaluation.stats.ipynb #f58a7bf3
 ALPHA, POWER = 0.05, 0.8
 
 
@@ -134,9 +136,15 @@ def summary(
         row |= {"percent": 100 * mean / most, "percent_low": 100 * low / most, "percent_high": 100 * high / most}
         row["length"], (row["length_low"], row["length_high"]) = r.lengths.mean(), interval(r.lengths)
         row["achievements"] = r.achievements.sum(1).mean()
-        row["floor"], (row["floor_low"], row["floor_high"]), row["deepest_floor"] = r.floors.mean(), interval(r.floors), r.floors.max()
+        row["floor"], (row["floor_low"], row["floor_high"]), row["deepest_floor"] = (
+            r.floors.mean(),
+            interval(r.floors),
+            r.floors.max(),
+        )
         row["cut"] = r.cut.mean()
-        common = min(len(r.returns), len(results[baseline].returns))  # the same worlds: episode e of a seed is one world
+        common = min(
+            len(r.returns), len(results[baseline].returns)
+        )  # the same worlds: episode e of a seed is one world
         pair = r.returns[:common], results[baseline].returns[:common]
         row["difference"], row["difference_low"], row["difference_high"] = paired_difference(*pair)
         row["episodes_for_1_point"] = episodes_needed(*pair) if common > 1 and name != baseline else np.nan
@@ -153,7 +161,11 @@ def achievement_rates(
     rows = []
     for name, r in results.items():
         low, high = rate_interval(r.achievements.sum(0), len(r.achievements))
-        columns = {"achievement": r.world.achievement_names, "value": r.world.achievement_values, "rate": r.achievements.mean(0)}
+        columns = {
+            "achievement": r.world.achievement_names,
+            "value": r.world.achievement_values,
+            "rate": r.achievements.mean(0),
+        }
         rows.append(pd.DataFrame({"agent": name, **columns, "low": low, "high": high}))
     return pd.concat(rows, ignore_index=True)
 
@@ -162,13 +174,19 @@ def _with_ends(table: pd.DataFrame, column: str, digits: int) -> pd.Series:
     ends = zip(table[column], table[f"{column}_low"], table[f"{column}_high"], strict=True)
     return pd.Series([f"{m:.{digits}f} [{lo:.{digits}f}, {hi:.{digits}f}]" for m, lo, hi in ends], index=table.index)
 
-
+# %% ../../nbs/evaluation.stats.ipynb #467cb4f6
 def readable(
     table: pd.DataFrame,  # from `summary`
 ) -> pd.DataFrame:  # strings
     "The summary for people: mean [low, high]"
     versus = f"against {table.attrs['baseline']}"
-    shown = pd.DataFrame({"episodes": table["episodes"], "return": _with_ends(table, "return", 2), "% of max": _with_ends(table, "percent", 1)})
+    shown = pd.DataFrame(
+        {
+            "episodes": table["episodes"],
+            "return": _with_ends(table, "return", 2),
+            "% of max": _with_ends(table, "percent", 1),
+        }
+    )
     shown["length, steps"] = _with_ends(table, "length", 0)
     shown["achievements"] = table["achievements"].map("{:.2f}".format)
     shown["floor reached, mean"] = _with_ends(table, "floor", 2)
@@ -183,12 +201,17 @@ def readable_rates(
     rates: pd.DataFrame,  # from `achievement_rates`
 ) -> pd.DataFrame:  # achievements x agents, strings
     "The achievements that anybody reached, in % with their interval, the commonest first"
-    rates = rates.assign(text=[f"{100 * r:.0f} [{100 * lo:.0f}, {100 * hi:.0f}]" for r, lo, hi in zip(rates["rate"], rates["low"], rates["high"], strict=True)])
+    rates = rates.assign(
+        text=[
+            f"{100 * r:.0f} [{100 * lo:.0f}, {100 * hi:.0f}]"
+            for r, lo, hi in zip(rates["rate"], rates["low"], rates["high"], strict=True)
+        ]
+    )
     wide = rates.pivot(index="achievement", columns="agent", values="text")[list(dict.fromkeys(rates["agent"]))]
     top = rates.groupby("achievement")["rate"].max().sort_values(ascending=False)
     return wide.loc[top[top > 0].index].rename_axis(columns="% of episodes")
 
-
+# %% ../../nbs/evaluation.stats.ipynb #4f2c4308
 def caveat(
     episodes: int,
 ) -> str:  # empty where there is nothing to warn of
@@ -204,7 +227,9 @@ def plot_summary(
     "Mean return of each agent with its interval, and the paired difference to the baseline"
     fig, axes = plt.subplots(1, 2, figsize=(9, 0.9 + 0.45 * len(table)), sharey=True, layout="constrained")
     rows = np.arange(len(table))[::-1]
-    for ax, column, title in zip(axes, ("return", "difference"), ("mean return", f"paired difference to {table.attrs['baseline']}"), strict=True):
+    for ax, column, title in zip(
+        axes, ("return", "difference"), ("mean return", f"paired difference to {table.attrs['baseline']}"), strict=True
+    ):
         ends = np.abs(table[[f"{column}_low", f"{column}_high"]].to_numpy().T - table[column].to_numpy())
         ax.errorbar(table[column], rows, xerr=np.nan_to_num(ends), fmt="o", capsize=3)
         ax.set(xlabel=title, yticks=rows, yticklabels=table.index, ylim=(-0.6, len(table) - 0.4))
@@ -225,6 +250,11 @@ def plot_rates(
         rows = np.arange(len(names)) - (i - (len(agents) - 1) / 2) * 0.8 / len(agents)
         ends = np.array([mine["rate"] - mine["low"], mine["high"] - mine["rate"]]).clip(0) * 100
         ax.barh(rows, 100 * mine["rate"], 0.8 / len(agents), label=agent, xerr=ends, error_kw={"elinewidth": 0.8})
-    ax.set(xlabel="% of episodes", yticks=range(len(names)), yticklabels=[n.replace("_", " ") for n in names], xlim=(0, 102))
+    ax.set(
+        xlabel="% of episodes",
+        yticks=range(len(names)),
+        yticklabels=[n.replace("_", " ") for n in names],
+        xlim=(0, 102),
+    )
     ax.legend(frameon=False, loc="lower right")
     return fig

@@ -38,7 +38,7 @@ def probabilities(
     weights = np.exp(logits - logits.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True)
 
-
+# %% ../../nbs/evaluation.video.ipynb #73af9c19
 def entropy(
     logits: np.ndarray,  # (…, actions)
 ) -> np.ndarray:  # (…,), nats: 0 is certain, log(actions) is uniform
@@ -48,13 +48,18 @@ def entropy(
 
 # %% ../../nbs/evaluation.video.ipynb #20db3726
 INK, PAPER, ACCENT, SOFT, GIVEN = (235, 235, 235), (24, 26, 30), (255, 176, 46), (86, 130, 190), (120, 170, 90)
-NUMBERS, BARS, STRIP = 184, 280, 88  # pixels: width of the numbers and of the actions under the picture, height of the curves below
+NUMBERS, BARS, STRIP = (
+    184,
+    280,
+    88,
+)  # pixels: width of the numbers and of the actions under the picture, height of the curves below
 
 
 @cache
-def _font(size: int): return ImageFont.load_default(size=size)
+def _font(size: int):
+    return ImageFont.load_default(size=size)
 
-
+# %% ../../nbs/evaluation.video.ipynb #1500d27e
 def to_go(
     reward: np.ndarray,  # (T,)
     gamma: float = 0.99,  # discount; 1: none
@@ -63,18 +68,41 @@ def to_go(
     return discounted_sums(np.asarray(reward), np.arange(len(reward)) == len(reward) - 1, gamma).astype(np.float32)
 
 # %% ../../nbs/evaluation.video.ipynb #39a32dc6
-def _panel(canvas: ImageDraw.ImageDraw, y: int, width: int, world: World, recording: Recording, given: np.ndarray, t: int, top: int) -> None:
+def _panel(
+    canvas: ImageDraw.ImageDraw,
+    y: int,
+    width: int,
+    world: World,
+    recording: Recording,
+    given: np.ndarray,
+    t: int,
+    top: int,
+) -> None:
     "Numbers and action bars of step `t`, from row `y` on"
     p, taken = probabilities(recording.logits[t]), recording.action[t]
-    lines = [f"step {t} of {len(recording.action)}", f"return so far {recording.reward[:t].sum():.1f}", f"return to go {given[t]:.2f}", f"V {recording.value[t]:.2f}",
-             f"entropy {entropy(recording.logits[t]):.2f} nats"]
+    lines = [
+        f"step {t} of {len(recording.action)}",
+        f"return so far {recording.reward[:t].sum():.1f}",
+        f"return to go {given[t]:.2f}",
+        f"V {recording.value[t]:.2f}",
+        f"entropy {entropy(recording.logits[t]):.2f} nats",
+    ]
     for i, (line, ink) in enumerate(zip(lines, (INK, INK, GIVEN, SOFT, INK), strict=True)):
         canvas.text((8, y + 22 * i), line, ink, _font(16))
     best = list(np.argsort(-p, kind="stable")[:top])
     for row, action in enumerate(best if taken in best else [*best, taken]):
         at, room = y + 24 * row, width - NUMBERS - 16
-        canvas.rectangle((NUMBERS, at, NUMBERS + max(1, int(room * p[action])), at + 20), fill=ACCENT if action == taken else SOFT)
-        canvas.text((NUMBERS + 4, at + 2), f"{world.action_names[action].replace('_', ' ')}  {p[action]:.1%}", INK, _font(14), stroke_width=1, stroke_fill=PAPER)
+        canvas.rectangle(
+            (NUMBERS, at, NUMBERS + max(1, int(room * p[action])), at + 20), fill=ACCENT if action == taken else SOFT
+        )
+        canvas.text(
+            (NUMBERS + 4, at + 2),
+            f"{world.action_names[action].replace('_', ' ')}  {p[action]:.1%}",
+            INK,
+            _font(14),
+            stroke_width=1,
+            stroke_fill=PAPER,
+        )
 
 # %% ../../nbs/evaluation.video.ipynb #7de914a7
 def _strip(canvas: ImageDraw.ImageDraw, y: int, width: int, recording: Recording, given: np.ndarray, t: int) -> None:
@@ -89,7 +117,9 @@ def _strip(canvas: ImageDraw.ImageDraw, y: int, width: int, recording: Recording
         if len(points) > 1:
             canvas.line(points, fill=ink, width=2)
     canvas.line((x[t], y + 22, x[t], y + 76), fill=ACCENT, width=2)
-    canvas.text((8, y + 2), f"V (blue) and return to go (green), {low:.1f} to {high:.1f}; ticks: achievements", INK, _font(12))
+    canvas.text(
+        (8, y + 2), f"V (blue) and return to go (green), {low:.1f} to {high:.1f}; ticks: achievements", INK, _font(12)
+    )
 
 # %% ../../nbs/evaluation.video.ipynb #96f2b908
 def frame(
@@ -100,7 +130,11 @@ def frame(
     gamma: float = 0.99,  # discount of the return to go
 ) -> np.ndarray:  # (height, width, 3) uint8, sides multiples of 16
     "The picture of step `t` with the agent's thoughts under it"
-    world, picture, given = World(ObsSpec.of(recording.codes).env_name), draw(recording.codes[t], tile), to_go(recording.reward, gamma)
+    world, picture, given = (
+        World(ObsSpec.of(recording.codes).env_name),
+        draw(recording.codes[t], tile),
+        to_go(recording.reward, gamma),
+    )
     height, wide = picture.shape[:2]
     up = lambda n: -(-n // 16) * 16
     width, panel = up(max(wide, NUMBERS + BARS)), max(5 * 22, (top + 1) * 24)
@@ -126,8 +160,17 @@ def write_video(
         raise ValueError("the recording has no steps")
     first = frame(recording, 0, tile, gamma=gamma)
     writer = imageio_ffmpeg.write_frames(
-        str(path), first.shape[1::-1], fps=fps, codec="libx264", pix_fmt_in="rgb24", pix_fmt_out="yuv420p", quality=None, bitrate=None,
-        macro_block_size=16, ffmpeg_log_level="error", output_params=["-crf", "26", "-preset", "veryfast", "-movflags", "+faststart"],
+        str(path),
+        first.shape[1::-1],
+        fps=fps,
+        codec="libx264",
+        pix_fmt_in="rgb24",
+        pix_fmt_out="yuv420p",
+        quality=None,
+        bitrate=None,
+        macro_block_size=16,
+        ffmpeg_log_level="error",
+        output_params=["-crf", "26", "-preset", "veryfast", "-movflags", "+faststart"],
     )
     with warnings.catch_warnings():  # ffmpeg is started by a fork, which JAX warns of; the child only executes ffmpeg
         warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
@@ -165,7 +208,9 @@ def watch(
         raise ValueError(f"max_steps is {max_steps}; a video shows at least 1 step")
     agent = agent if isinstance(agent, Agent) else load_agent(agent)
     gamma = float(agent.meta.get("parameters", {}).get("gamma", 0.99))
-    results = play(agent, agent.world, episodes=1, seed=seed, labeller=labeller, max_steps=max_steps, record=1, slots=slots)
+    results = play(
+        agent, agent.world, episodes=1, seed=seed, labeller=labeller, max_steps=max_steps, record=1, slots=slots
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}")  # whole or not there; ffmpeg goes by the ending
     return write_video(part, results.recordings[0], fps, tile, max_steps, gamma).replace(path)

@@ -17,11 +17,11 @@ from pathlib import Path
 from .provenance import place
 
 # %% ../../nbs/jobs.attempts.ipynb #3254d30d
-BEAT, STALE = 10.0, 60.0 # seconds
-_held = {}               # folder -> the open lock file of this process
+BEAT, STALE = 10.0, 60.0  # seconds
+_held = {}  # folder -> the open lock file of this process
 
 
-def hold(folder: Path) -> bool: # False if another process of this machine holds it
+def hold(folder: Path) -> bool:  # False if another process of this machine holds it
     "Takes the folder's lock for the life of this process, and keeps its heart beating"
     if folder in _held:
         return True
@@ -49,15 +49,18 @@ def _beat(path: Path) -> None:
             return
         time.sleep(BEAT)
 
-
-def last_beat(folder: Path) -> float: # seconds since the epoch, 0 if there was none
+# %% ../../nbs/jobs.attempts.ipynb #8cd78862
+def last_beat(folder: Path) -> float:  # seconds since the epoch, 0 if there was none
     "When the folder's holder was last known alive: its heartbeat, or what it wrote since"
-    return max((p.stat().st_mtime for n in (".lock", "metrics.jsonl", "status.json") if (p := folder / n).exists()), default=0.0)
+    return max(
+        (p.stat().st_mtime for n in (".lock", "metrics.jsonl", "status.json") if (p := folder / n).exists()),
+        default=0.0,
+    )
 
-
+# %% ../../nbs/jobs.attempts.ipynb #891a4fa9
 def is_held(
     folder: Path,
-    host: str = "", # of the process that last wrote the folder's status; "": this one
+    host: str = "",  # of the process that last wrote the folder's status; "": this one
 ) -> bool:
     "Whether a process, this one too, is at work in the folder"
     if folder in _held:
@@ -73,10 +76,10 @@ def is_held(
 
 # %% ../../nbs/jobs.attempts.ipynb #0115594f
 def begin_attempt(
-    folder: Path, # held by this process
-    alive: float, # the last heartbeat of the attempt before
-    **more,       # what else is to be known, for example git
-) -> int:         # 1 for the first
+    folder: Path,  # held by this process
+    alive: float,  # the last heartbeat of the attempt before
+    **more,  # what else is to be known, for example git
+) -> int:  # 1 for the first
     "Writes an attempt's first line, and the last line of a killed one before it"
     before = read_attempts(folder, 0.0)
     if before and before[-1].get("status") == "killed":
@@ -84,7 +87,7 @@ def begin_attempt(
     _append(folder, {"attempt": len(before) + 1, "started": time.time(), **place(), **more})
     return len(before) + 1
 
-
+# %% ../../nbs/jobs.attempts.ipynb #8b94c3d8
 def end_attempt(folder: Path, attempt: int, status: str) -> None:
     "Writes an attempt's last line"
     _append(folder, {"attempt": attempt, "ended": time.time(), "status": status})
@@ -99,8 +102,8 @@ def _append(folder: Path, row: dict) -> None:
 # %% ../../nbs/jobs.attempts.ipynb #5a00ff5f
 def read_attempts(
     folder: Path,
-    alive: float | None = None, # the last heartbeat if nobody holds the folder; None: somebody does
-) -> list[dict]:                # attempt, started, host, ... and, of those that are over, ended and status
+    alive: float | None = None,  # the last heartbeat if nobody holds the folder; None: somebody does
+) -> list[dict]:  # attempt, started, host, ... and, of those that are over, ended and status
     "A run's attempts, oldest first"
     path, found = folder / "attempts.jsonl", {}
     for line in path.read_text().splitlines() if path.exists() else []:
@@ -114,7 +117,7 @@ def read_attempts(
         rows[-1] |= {"ended": max(alive, rows[-1]["started"]), "status": "killed"}
     return rows
 
-
+# %% ../../nbs/jobs.attempts.ipynb #cfc6bc52
 def seconds_of(attempts: list[dict]) -> float:
     "How long the attempts took together, one that goes on until now"
     return sum(a.get("ended", time.time()) - a["started"] for a in attempts)

@@ -21,10 +21,10 @@ from .files import git_revision, project_root, resolve
 
 # %% ../../nbs/jobs.bench.ipynb #5e449c8b
 def cpu_seconds(
-    f: Callable[[], object],                           # does the work once and waits for it
-    repeats: int = 5,                                  # measured calls, at least 5
-    warmup: int = 1,                                   # calls before that, to compile
-    clock: Callable[[], float] = time.process_time,    # seconds; another one for work in child processes
+    f: Callable[[], object],  # does the work once and waits for it
+    repeats: int = 5,  # measured calls, at least 5
+    warmup: int = 1,  # calls before that, to compile
+    clock: Callable[[], float] = time.process_time,  # seconds; another one for work in child processes
 ) -> list[float]:
     "CPU-seconds of each measured call"
     if repeats < 5:
@@ -38,41 +38,54 @@ def cpu_seconds(
         seconds.append(clock() - begun)
     return seconds
 
-
-def device_name() -> str: # for example "x86_64, 2 cores: <model>"
+# %% ../../nbs/jobs.bench.ipynb #aebff76c
+def device_name() -> str:  # for example "x86_64, 2 cores: <model>"
     "What the figure was measured on, without asking an accelerator's framework"
     info = Path("/proc/cpuinfo")
-    models = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    models = (
+        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.exists()
+        else []
+    )
     return f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores" + (f": {models[0]}" if models else "")
 
 # %% ../../nbs/jobs.bench.ipynb #56a1d20e
 def record(
-    name: str,          # room.figure, for example world.step
-    value: float,       # the figure
-    unit: str,          # for example steps/CPU-s
-    repeats: int = 1,   # how many measurements it is the median of
-    spread: float = 0., # their interquartile range, in `unit`
-    device: str = "",   # "" = this machine's CPU
+    name: str,  # room.figure, for example world.step
+    value: float,  # the figure
+    unit: str,  # for example steps/CPU-s
+    repeats: int = 1,  # how many measurements it is the median of
+    spread: float = 0.0,  # their interquartile range, in `unit`
+    device: str = "",  # "" = this machine's CPU
     path: str | Path = "runs/bench/results.jsonl",
-) -> dict:              # the row
+) -> dict:  # the row
     "Appends one row to the results"
-    row = {"name": name, "value": value, "unit": unit, "repeats": repeats, "spread": spread, "device": device or device_name(),
-           "load": os.getloadavg()[0], "git": git_revision(), "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    row = {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "repeats": repeats,
+        "spread": spread,
+        "device": device or device_name(),
+        "load": os.getloadavg()[0],
+        "git": git_revision(),
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
     path = resolve(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as f:
         f.write(json.dumps(row) + "\n")
     return row
 
-
+# %% ../../nbs/jobs.bench.ipynb #f9ea143d
 def bench(
-    name: str,                # room.figure
+    name: str,  # room.figure
     f: Callable[[], object],  # does the work once and waits for it
-    unit: str,                # of work/CPU-s, for example steps/CPU-s; of time, for example CPU-ms
-    amount: float | None = None, # work in one call: the value is work per CPU-second; None: CPU-milliseconds a call
+    unit: str,  # of work/CPU-s, for example steps/CPU-s; of time, for example CPU-ms
+    amount: float | None = None,  # work in one call: the value is work per CPU-second; None: CPU-milliseconds a call
     repeats: int = 5,
-    **kwargs,                 # warmup and clock for cpu_seconds; device and path for record
-) -> dict:                    # the row
+    **kwargs,  # warmup and clock for cpu_seconds; device and path for record
+) -> dict:  # the row
     "Measures `f` and records the median"
     timing = {k: kwargs.pop(k) for k in ("warmup", "clock") if k in kwargs}
     values = [amount / s if amount else 1000 * s for s in cpu_seconds(f, repeats, **timing)]
@@ -83,14 +96,16 @@ def bench(
 
 # %% ../../nbs/jobs.bench.ipynb #ae172842
 def run_benches(
-    name: str = "",          # of one notebook, without bench_
-    folder: str | Path = "", # "" = nbs
+    name: str = "",  # of one notebook, without bench_
+    folder: str | Path = "",  # "" = nbs
 ) -> None:
     "Runs the benchmark notebooks; raises SystemExit if one fails or none has that name"
     notebooks = sorted((resolve(folder) if folder else project_root() / "nbs").glob("bench_*.ipynb"))
     chosen = [n for n in notebooks if name in ("", n.stem, n.stem.removeprefix("bench_"))]
     if not chosen:
-        raise SystemExit(f"no benchmark {name!r}; there are {', '.join(n.stem.removeprefix('bench_') for n in notebooks) or 'none'}")
+        raise SystemExit(
+            f"no benchmark {name!r}; there are {', '.join(n.stem.removeprefix('bench_') for n in notebooks) or 'none'}"
+        )
     output = resolve("runs/bench")
     output.mkdir(parents=True, exist_ok=True)
     failed = [n.stem for n in chosen if run_step(Step(n.stem, str(n)), n.stem, output / n.name, None)]

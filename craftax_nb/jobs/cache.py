@@ -12,17 +12,18 @@ from pathlib import Path
 
 # %% ../../nbs/jobs.cache.ipynb #cd83d2f7
 def cache_folder(
-    name: str, # what for: jax, models, ...
-) -> Path:     # made if missing
+    name: str,  # what for: jax, models, ...
+) -> Path:  # made if missing
     "A folder of this project in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache)"
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 # %% ../../nbs/jobs.cache.ipynb #d7432425
-def use_compile_cache() -> Path | None: # the folder, or None when off
+def use_compile_cache() -> Path | None:  # the folder, or None when off
     "Turns JAX's persistent compile cache on for this process; idempotent"
     import jax
+
     wish = os.environ.get("CRAFTAX_NB_COMPILE_CACHE", "")
     if wish.lower() in ("off", "0", "no", "false"):
         return None

@@ -24,13 +24,15 @@ from .runs import metric_rows, read_status
 @dataclass(frozen=True)
 class Step:
     "One job of a chain"
-    name: str                                        # also the folder's name
-    notebook: str                                    # for example nbs/train_awr.ipynb
-    parameters: dict = field(default_factory=dict)   # name -> text, number or True/False; not run_dir
 
+    name: str  # also the folder's name
+    notebook: str  # for example nbs/train_awr.ipynb
+    parameters: dict = field(default_factory=dict)  # name -> text, number or True/False; not run_dir
 
+# %% ../../nbs/jobs.chain.ipynb #37ffe0c0
 class StepFailed(SystemExit):
     "A step failed: ends a script with exit code 1; `reason` is one sentence"
+
     def __init__(self, reason: str):
         super().__init__(1)
         self.reason = reason
@@ -38,7 +40,7 @@ class StepFailed(SystemExit):
     def __str__(self):
         return self.reason
 
-
+# %% ../../nbs/jobs.chain.ipynb #5a95ab32
 def papermill_arguments(parameters: dict) -> list[str]:
     "papermill's arguments: text raw, so that a folder named 3 stays text"
     for k, v in parameters.items():
@@ -47,7 +49,7 @@ def papermill_arguments(parameters: dict) -> list[str]:
     return [x for k, v in parameters.items() for x in (("-r", k, v) if isinstance(v, str) else ("-p", k, repr(v)))]
 
 # %% ../../nbs/jobs.chain.ipynb #88da7845
-def _key(step: Step, library: str, before: str) -> str: # 16 hex digits
+def _key(step: Step, library: str, before: str) -> str:  # 16 hex digits
     "What a step's outputs depend on"
     parts = [code_cells(resolve(step.notebook)), step.parameters, library, before]
     return short_hash(json.dumps(parts, sort_keys=True))
@@ -62,10 +64,10 @@ def _record(path: Path) -> dict:
 
 # %% ../../nbs/jobs.chain.ipynb #f3b300e6
 def what_went_wrong(
-    code: int,            # papermill's exit code
-    output: Path,         # the executed notebook
-    run_dir: Path | None, # the job's run folder, if it has one
-) -> str:                 # "" if the step is done, else one sentence
+    code: int,  # papermill's exit code
+    output: Path,  # the executed notebook
+    run_dir: Path | None,  # the job's run folder, if it has one
+) -> str:  # "" if the step is done, else one sentence
     "Why a step is not done"
     try:
         cells = [c for c in read_json(output)["cells"] if c["cell_type"] == "code"]
@@ -91,18 +93,35 @@ def _newest(run_dir: Path | None) -> str:
     shown = [f"{k} {v:.4g}" for k, v in rows[-1].items() if k != "time" and isinstance(v, int | float)]
     return "  ".join(shown[:4])
 
-
-def run_step(step: Step, head: str, output: Path, run_dir: Path | None) -> str: # "" or why it failed
+# %% ../../nbs/jobs.chain.ipynb #20529d6c
+def run_step(step: Step, head: str, output: Path, run_dir: Path | None) -> str:  # "" or why it failed
     "Runs one step and shows its line"
     given = {**step.parameters, **({"run_dir": str(run_dir)} if run_dir else {})}
-    command = [sys.executable, "-m", "papermill", resolve(step.notebook), output, "-k", "python3", "--cwd", project_root(), "--no-progress-bar",
-               "--log-output", *papermill_arguments(given)]
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        resolve(step.notebook),
+        output,
+        "-k",
+        "python3",
+        "--cwd",
+        project_root(),
+        "--no-progress-bar",
+        "--log-output",
+        *papermill_arguments(given),
+    ]
     begun, tty = time.time(), sys.stdout.isatty()
     line = f"{head}  {time.strftime('%H:%M:%S')}"
     print(line, end="", flush=True)
     with output.with_suffix(".log").open("w") as log:
-        env = {**_environment(), "JUPYTER_PREFER_ENV_PATH": "1", "CRAFTAX_NB_INPUT": str(step.notebook), "CRAFTAX_NB_OUTPUT": str(output),
-               "CRAFTAX_NB_LOG": log.name}
+        env = {
+            **_environment(),
+            "JUPYTER_PREFER_ENV_PATH": "1",
+            "CRAFTAX_NB_INPUT": str(step.notebook),
+            "CRAFTAX_NB_OUTPUT": str(output),
+            "CRAFTAX_NB_LOG": log.name,
+        }
         process = start_process(command, stdout=log, stderr=subprocess.STDOUT, env=env)
         try:
             while process.poll() is None:
@@ -113,10 +132,16 @@ def run_step(step: Step, head: str, output: Path, run_dir: Path | None) -> str: 
             end_process(process)
     problem = what_went_wrong(process.returncode, output, run_dir)
     end = f"{' to ' + time.strftime('%H:%M:%S')} {time.time() - begun:6.0f} s  "
-    print(("\r" + line if tty else "") + end + (f"FAILED: {problem}" if problem else _newest(run_dir)) + ("\033[K" if tty else ""), flush=True)
+    print(
+        ("\r" + line if tty else "")
+        + end
+        + (f"FAILED: {problem}" if problem else _newest(run_dir))
+        + ("\033[K" if tty else ""),
+        flush=True,
+    )
     return problem
 
-
+# %% ../../nbs/jobs.chain.ipynb #0fdd35fe
 def _environment() -> dict:
     "This process's environment, less what belongs to its own notebook kernel"
     return {k: v for k, v in os.environ.items() if k not in ("JPY_PARENT_PID", "JPY_SESSION_NAME", "IN_TEST")}
@@ -125,8 +150,8 @@ def _environment() -> dict:
 def run_chain(
     steps: list[Step],
     folder: str | Path,  # where the steps' folders and notebooks/ go
-    fresh: bool = False, # do everything again
-) -> list[Path]:         # the executed notebooks
+    fresh: bool = False,  # do everything again
+) -> list[Path]:  # the executed notebooks
     "Runs the steps that are not done; raises StepFailed (exit code 1) at the first that fails. Started again, it goes on from there."
     folder, library, before, outputs = resolve(folder), library_hash(), "", []
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
@@ -134,12 +159,21 @@ def run_chain(
     for n, step in enumerate(steps, 1):
         output = folder / "notebooks" / f"{step.name}.ipynb"
         outputs.append(output)
-        run_dir = folder / step.name if any("run_dir:" in c for c in code_cells(resolve(step.notebook), "parameters")) else None
+        run_dir = (
+            folder / step.name
+            if any("run_dir:" in c for c in code_cells(resolve(step.notebook), "parameters"))
+            else None
+        )
         path, key = output.with_suffix(".json"), _key(step, library, before)
         head = f"[{n}/{len(steps)}] {step.name:{width}}"
         old = _record(path)
         _wait_for(run_dir)
-        if not fresh and old.get("key") == key and old.get("finished") and (not run_dir or read_status(run_dir)["status"] == "finished"):
+        if (
+            not fresh
+            and old.get("key") == key
+            and old.get("finished")
+            and (not run_dir or read_status(run_dir)["status"] == "finished")
+        ):
             print(f"{head}  done before in {old['seconds']:.0f} s  {_newest(run_dir)}", flush=True)
         else:
             if run_dir and run_dir.exists() and (fresh or old.get("key") != key):
@@ -147,7 +181,11 @@ def run_chain(
             begun = time.time()
             write_json(path, {"key": key, "finished": False})
             if problem := run_step(step, head, output, run_dir):
-                print(f"{step.name}: {problem}\nsee {show_path(output)} and {show_path(output.with_suffix('.log'))}", file=sys.stderr, flush=True)
+                print(
+                    f"{step.name}: {problem}\nsee {show_path(output)} and {show_path(output.with_suffix('.log'))}",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 raise StepFailed(f"{step.name}: {problem}")
             write_json(path, {"key": key, "finished": True, "seconds": time.time() - begun, "ended": time.time()})
         before = f"{key} {_record(path)['ended']}"
@@ -160,7 +198,7 @@ def _clear(run_dir: Path, ours: bool) -> None:
         raise StepFailed(f"{show_path(run_dir)} was not made by this chain; move it away")
     shutil.rmtree(run_dir)
 
-
+# %% ../../nbs/jobs.chain.ipynb #b0a7cfa8
 def _wait_for(run_dir: Path | None, seconds: float = 15) -> None:
     "The kernel of a chain that was killed needs a moment to notice"
     end = time.time() + seconds

@@ -23,8 +23,8 @@ class CheckpointError(ValueError):
 class DatasetError(ValueError):
     "No data set there; says what was looked for"
 
-
-def sample_folder() -> Path: # craftax_nb/sample, in a checkout and in an installed package
+# %% ../../nbs/jobs.checkpoints.ipynb #670cf2b2
+def sample_folder() -> Path:  # craftax_nb/sample, in a checkout and in an installed package
     "The folder of the bundled sample"
     return Path(craftax_nb.__file__).resolve().parent / "sample"
 
@@ -35,18 +35,18 @@ def _place(path: str | Path) -> Path:
     return sample_folder().joinpath(*rest) if first == "sample" else resolve(path)
 
 # %% ../../nbs/jobs.checkpoints.ipynb #b7c8c57a
-def step_of(checkpoint: str | Path) -> int: # -1 if the name is no step
+def step_of(checkpoint: str | Path) -> int:  # -1 if the name is no step
     "The step in a checkpoint folder's name"
     match = re.fullmatch(r"step-(\d+)", Path(checkpoint).name)
     return int(match[1]) if match else -1
 
 
-def run_checkpoints(run_dir: str | Path) -> list[Path]: # oldest first
+def run_checkpoints(run_dir: str | Path) -> list[Path]:  # oldest first
     "The checkpoints of a run folder"
     return sorted((p for p in (Path(run_dir) / "checkpoints").glob("step-*") if step_of(p) >= 0), key=step_of)
 
 # %% ../../nbs/jobs.checkpoints.ipynb #7b6d0b56
-def check_safetensors(path: Path) -> str: # "" if whole, else what is wrong
+def check_safetensors(path: Path) -> str:  # "" if whole, else what is wrong
     "Compares the length that the header promises with the file's"
     size = path.stat().st_size
     with path.open("rb") as f:
@@ -60,8 +60,8 @@ def check_safetensors(path: Path) -> str: # "" if whole, else what is wrong
     end = max((t["data_offsets"][1] for k, t in header.items() if k != "__metadata__"), default=0)
     return "" if size == 8 + n + end else f"{path.name} is cut off: {size} bytes of {8 + n + end}"
 
-
-def check_checkpoint(folder: Path) -> str: # "" if it looks whole, else what is wrong
+# %% ../../nbs/jobs.checkpoints.ipynb #b653c6dc
+def check_checkpoint(folder: Path) -> str:  # "" if it looks whole, else what is wrong
     "agent.json can be read and the weights are there in full length"
     try:
         agent = read_json(folder / "agent.json")
@@ -79,8 +79,8 @@ def check_checkpoint(folder: Path) -> str: # "" if it looks whole, else what is 
 
 # %% ../../nbs/jobs.checkpoints.ipynb #69951ba2
 def find_checkpoint(
-    path: str | Path, # a checkpoint, a run's folder (its newest), sample/ppo, sample/awr, ...
-) -> Path:            # a folder with agent.json
+    path: str | Path,  # a checkpoint, a run's folder (its newest), sample/ppo, sample/awr, ...
+) -> Path:  # a folder with agent.json
     "The checkpoint that `path` means; raises CheckpointError with what is wrong and what to give"
     help = "give a checkpoint or a run folder, for example sample/ppo"
     if not str(path):
@@ -99,8 +99,8 @@ def find_checkpoint(
 
 # %% ../../nbs/jobs.checkpoints.ipynb #6742839c
 def find_dataset(
-    path: str | Path, # a data set's folder, a run that wrote one, or sample
-) -> Path:            # the folder that holds the shards
+    path: str | Path,  # a data set's folder, a run that wrote one, or sample
+) -> Path:  # the folder that holds the shards
     "The data set that `path` means; raises DatasetError with what was looked for"
     help = "give a folder that train_ppo wrote, or sample"
     if not str(path):

@@ -18,7 +18,7 @@ from pathlib import Path
 import craftax_nb
 
 # %% ../../nbs/jobs.files.ipynb #2164bc21
-def project_root() -> Path: # the folder that holds this project's settings.ini
+def project_root() -> Path:  # the folder that holds this project's settings.ini
     "Looks above the package (a checkout), then above the working directory (an installed package)"
     return _root_from(craftax_nb.__file__, os.getcwd())
 
@@ -34,21 +34,21 @@ def _root_from(package: str, working: str) -> Path:
 
 # %% ../../nbs/jobs.files.ipynb #f7f5851f
 def resolve(
-    path: str | Path, # absolute, with ~, or relative to the project's folder
-) -> Path:            # absolute
+    path: str | Path,  # absolute, with ~, or relative to the project's folder
+) -> Path:  # absolute
     "The path, relative ones taken from the project's folder"
     return (project_root() / Path(path).expanduser()).absolute()
 
 # %% ../../nbs/jobs.files.ipynb #6029a02e
-def show_path(path: str | Path) -> str: # as a person would type it in the project's folder
+def show_path(path: str | Path) -> str:  # as a person would type it in the project's folder
     "The path relative to the project's folder if it lies in it"
     path = Path(path)
     return str(path.relative_to(project_root())) if path.is_relative_to(project_root()) else str(path)
 
 # %% ../../nbs/jobs.files.ipynb #7624e340
 def write_json(
-    path: str | Path, # its folder must exist
-    obj,              # what json can write; numpy scalars, arrays and paths too
+    path: str | Path,  # its folder must exist
+    obj,  # what json can write; numpy scalars, arrays and paths too
 ) -> None:
     "Writes JSON atomically"
     path = Path(path)
@@ -56,8 +56,8 @@ def write_json(
     temporary.write_text(json.dumps(obj, indent=1, default=_plain) + "\n")
     os.replace(temporary, path)
 
-
-def read_json(path: str | Path): # what the file holds
+# %% ../../nbs/jobs.files.ipynb #d6f8cec2
+def read_json(path: str | Path):  # what the file holds
     "Reads a JSON file"
     return json.loads(Path(path).read_text())
 
@@ -69,8 +69,8 @@ def _plain(x):
 # %% ../../nbs/jobs.files.ipynb #ce42780c
 @contextlib.contextmanager
 def whole_folder(
-    final: str | Path, # the folder's name once it is complete; an older one there is replaced
-) -> Iterator[Path]:   # the folder to fill
+    final: str | Path,  # the folder's name once it is complete; an older one there is replaced
+) -> Iterator[Path]:  # the folder to fill
     "A folder that appears whole or not at all"
     final = Path(final)
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -90,14 +90,14 @@ def whole_folder(
     else:
         temporary.rename(final)
 
-
+# %% ../../nbs/jobs.files.ipynb #acd064a7
 def remove_leftovers(folder: str | Path) -> None:
     "Removes what killed writers left in `folder`; only for a folder that nobody is writing to"
     for path in Path(folder).glob(".*.tmp-*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 # %% ../../nbs/jobs.files.ipynb #2861426e
-def git_revision() -> str: # 12 hex digits, with -dirty if tracked files differ
+def git_revision() -> str:  # 12 hex digits, with -dirty if tracked files differ
     "The revision of the project's checkout; without git, as in a container, what CRAFTAX_NB_REVISION says, or unknown"
     otherwise = os.environ.get("CRAFTAX_NB_REVISION") or "unknown"
     git = ["git", "-C", str(project_root())]

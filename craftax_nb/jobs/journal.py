@@ -15,7 +15,7 @@ from .files import project_root, read_json, show_path
 
 # %% ../../nbs/jobs.journal.ipynb #77976080
 def show_figure(
-    value, # a number, text, or [value, low, high]
+    value,  # a number, text, or [value, low, high]
 ) -> str:
     "A figure as a person reads it"
     if isinstance(value, list | tuple) and len(value) == 3:
@@ -23,23 +23,33 @@ def show_figure(
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
 
 # %% ../../nbs/jobs.journal.ipynb #78d0019e
-def changed_params(about: dict) -> dict: # of params.json
+def changed_params(about: dict) -> dict:  # of params.json
     "The parameters that differ from the notebook's defaults; all of them where no defaults were kept"
     defaults = about.get("defaults", {})
-    return {k: v for k, v in about["params"].items() if k not in ("run_dir", "wandb") and (k not in defaults or defaults[k] != v)}
+    return {
+        k: v
+        for k, v in about["params"].items()
+        if k not in ("run_dir", "wandb") and (k not in defaults or defaults[k] != v)
+    }
 
-
+# %% ../../nbs/jobs.journal.ipynb #29e23182
 def entry(run_dir: Path) -> str:
     "The journal's entry of a finished run"
     about, status = read_json(run_dir / "params.json"), read_json(run_dir / "status.json")
     minute = datetime.datetime.fromtimestamp(status["time"], datetime.UTC).strftime("%Y-%m-%d %H:%M")
     given = ", ".join(f"{k}={v!r}" for k, v in changed_params(about).items())
-    lines = [f"## {minute} UTC · {show_path(run_dir)}", "", f"{about['job']} ({given or 'defaults'}), revision {about.get('git', 'unknown')}"
-             + (f", W&B {status['wandb']}" if status.get("wandb") else "") + f", {status.get('seconds', 0):.0f} s.", ""]
+    lines = [
+        f"## {minute} UTC · {show_path(run_dir)}",
+        "",
+        f"{about['job']} ({given or 'defaults'}), revision {about.get('git', 'unknown')}"
+        + (f", W&B {status['wandb']}" if status.get("wandb") else "")
+        + f", {status.get('seconds', 0):.0f} s.",
+        "",
+    ]
     lines += [f"- {k}: {show_figure(v)}" for k, v in status.get("summary", {}).items()]
     return "\n".join(lines).rstrip() + "\n"
 
-
+# %% ../../nbs/jobs.journal.ipynb #c4db9f2f
 def write_entry(run_dir: Path) -> None:
     "Writes journal.md into a finished run's folder; one that is there, and may hold a person's words, is left alone"
     path = run_dir / "journal.md"
@@ -50,8 +60,8 @@ def write_entry(run_dir: Path) -> None:
 
 # %% ../../nbs/jobs.journal.ipynb #2d5a2188
 def merge_journal(
-    folder: str | Path = "", # that holds the runs and JOURNAL.md; "" = the project's runs/
-) -> list[str]:              # headings of the entries that were added
+    folder: str | Path = "",  # that holds the runs and JOURNAL.md; "" = the project's runs/
+) -> list[str]:  # headings of the entries that were added
     "Adds the entries of runs that JOURNAL.md lacks"
     folder = Path(folder) if folder else project_root() / "runs"
     path = folder / "JOURNAL.md"

@@ -13,24 +13,31 @@ import os
 import types
 import typing
 
+from fastcore.basics import patch
+
 from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset
 from .runs import Run, RunError
 
 # %% ../../nbs/jobs.params.ipynb #8fb73039
 class ParameterError(ValueError):
     "A parameter that the job can't take; notebooks show its one sentence without a traceback"
+
     def _render_traceback_(self):
         return [f"ParameterError: {self}"]
 
 # %% ../../nbs/jobs.params.ipynb #1809e970
 def coerce(
-    job: str,   # the job's name, for the error
+    job: str,  # the job's name, for the error
     name: str,  # the parameter's
-    value,      # what was given
-    kind,       # the annotation: bool, int, float, str, list, dict, or one of them | None
+    value,  # what was given
+    kind,  # the annotation: bool, int, float, str, list, dict, or one of them | None
 ):
     "The value as `kind`; raises ParameterError naming the parameter and what was expected"
-    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union else (kind,)
+    kinds = (
+        typing.get_args(kind)
+        if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
+        else (kind,)
+    )
     for k in kinds:
         plain = typing.get_origin(k) or k
         number = isinstance(value, int | float) and not isinstance(value, bool) and value == value
@@ -42,7 +49,7 @@ def coerce(
             return value
     raise ParameterError(f"{job}: {name} is {value!r}, expected {_expected(kinds)}{_hint(name, value, kinds)}")
 
-
+# %% ../../nbs/jobs.params.ipynb #83717e62
 def _expected(kinds) -> str:
     words = {bool: "True or False", int: "a whole number", float: "a number", str: "text", type(None): "None"}
     return " or ".join(words.get(k, str(getattr(k, "__name__", k))) for k in kinds)
@@ -56,19 +63,20 @@ def _hint(name: str, value, kinds) -> str:
 # %% ../../nbs/jobs.params.ipynb #aab4be1d
 class Job:
     "A job notebook: construct it in the first code cell, call `start` in the cell after the parameters"
+
     def __init__(
         self,
-        name: str,       # the notebook's name without .ipynb
-        namespace: dict, # the notebook's globals()
+        name: str,  # the notebook's name without .ipynb
+        namespace: dict,  # the notebook's globals()
     ):
         self.name, self.namespace, self.started = name, namespace, False
         self.before = dict(namespace)
 
-    def declared(self) -> dict: # name -> type
+    def declared(self) -> dict:  # name -> type
         "The annotated names"
         return {k: t for k, t in self.namespace.get("__annotations__", {}).items() if k in self.namespace}
 
-    def defaults(self) -> dict: # name -> value; {} outside of a notebook
+    def defaults(self) -> dict:  # name -> value; {} outside of a notebook
         "What the parameters cell says, from the kernel's history: papermill's values come in a cell after it"
         for source in self.namespace.get("In", []):
             with contextlib.suppress(SyntaxError, ValueError):
@@ -80,16 +88,24 @@ class Job:
     def unknown(self) -> list[str]:
         "Names assigned since the first cell that are no parameters"
         known = {*self.declared(), "In", "Out", "exit", "quit", "get_ipython"}
-        return [k for k, v in self.namespace.items() if k not in known and not k.startswith(("_", "PAPERMILL_"))
-                and v is not self and self.before.get(k, self) is not v]
+        return [
+            k
+            for k, v in self.namespace.items()
+            if k not in known
+            and not k.startswith(("_", "PAPERMILL_"))
+            and v is not self
+            and self.before.get(k, self) is not v
+        ]
 
-    def check(self) -> dict: # name -> value of the declared type
+    def check(self) -> dict:  # name -> value of the declared type
         "Raises ParameterError on an unknown name or a wrong type; writes the converted values back"
         declared = self.declared()
         for name in [] if self.started else self.unknown():
             close = difflib.get_close_matches(name, declared, 1, 0.5)
             meant = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(declared)}"
-            raise ParameterError(f"{self.name} has no parameter {name}{meant} (see: papermill --help-notebook nbs/{self.name}.ipynb)")
+            raise ParameterError(
+                f"{self.name} has no parameter {name}{meant} (see: papermill --help-notebook nbs/{self.name}.ipynb)"
+            )
         values = {k: coerce(self.name, k, self.namespace[k], t) for k, t in declared.items()}
         self.namespace.update(values)
         return values
@@ -98,14 +114,15 @@ class Job:
 def _names(x) -> tuple:
     return (x,) if isinstance(x, str) else tuple(x)
 
-
-def _start(
+# %% ../../nbs/jobs.params.ipynb #c34d61eb
+@patch
+def start(
     self: Job,
-    dataset=(),       # names of parameters that must name a data set
-    checkpoint=(),    # names of parameters that must name a checkpoint, or several separated by commas
-    positive=(),      # names of parameters that must be greater than 0
-    choices=None,     # {name: allowed values}
-    optional=(),      # of these names, those that may be "" or None
+    dataset=(),  # names of parameters that must name a data set
+    checkpoint=(),  # names of parameters that must name a checkpoint, or several separated by commas
+    positive=(),  # names of parameters that must be greater than 0
+    choices=None,  # {name: allowed values}
+    optional=(),  # of these names, those that may be "" or None
 ) -> Run:
     "Checks everything, then opens the run's folder; raises ParameterError with one sentence"
     values = self.check()
@@ -114,7 +131,9 @@ def _start(
             raise ParameterError(f"{self.name}: {name} is {values[name]}, expected more than 0")
     for name, allowed in (choices or {}).items():
         if values[name] not in allowed:
-            raise ParameterError(f"{self.name}: {name} is {values[name]!r}, expected one of {', '.join(map(repr, allowed))}")
+            raise ParameterError(
+                f"{self.name}: {name} is {values[name]!r}, expected one of {', '.join(map(repr, allowed))}"
+            )
     for names, find in ((dataset, find_dataset), (checkpoint, find_checkpoint)):
         for name in _names(names):
             if values[name] or name not in _names(optional):
@@ -124,11 +143,10 @@ def _start(
                 except (DatasetError, CheckpointError) as e:
                     raise ParameterError(f"{self.name}: {name}: {e}") from None
     try:
-        run = Run.open(self.name, values, self.defaults(), os.environ.get("CRAFTAX_NB_INPUT") or f"nbs/{self.name}.ipynb")
+        run = Run.open(
+            self.name, values, self.defaults(), os.environ.get("CRAFTAX_NB_INPUT") or f"nbs/{self.name}.ipynb"
+        )
     except RunError as e:
         raise ParameterError(f"{self.name}: run_dir: {e}") from None
     self.started = True
     return run
-
-
-Job.start = _start

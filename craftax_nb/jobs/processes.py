@@ -24,17 +24,19 @@ _PR_SET_PDEATHSIG = 1
 
 def start_process(
     command: list,  # program and arguments
-    **kwargs,       # for subprocess.Popen
+    **kwargs,  # for subprocess.Popen
 ) -> subprocess.Popen:
     "Starts a child in its own process group that dies with this process (on Linux; start it from the main thread)"
+
     def child():
         if _libc:
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
     with warnings.catch_warnings():  # JAX warns of forks; this child is another program at once
         warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
         return subprocess.Popen([str(c) for c in command], start_new_session=True, preexec_fn=child, **kwargs)
 
-
+# %% ../../nbs/jobs.processes.ipynb #18bfd834
 def is_alive(pid: int) -> bool:
     "Whether the process runs; a zombie that nobody has reaped yet doesn't"
     try:
@@ -42,13 +44,17 @@ def is_alive(pid: int) -> bool:
     except psutil.NoSuchProcess:
         return False
 
-
+# %% ../../nbs/jobs.processes.ipynb #a99682a9
 def end_process(
     process: subprocess.Popen,
-    grace: float = 5.0, # seconds between SIGTERM and SIGKILL
+    grace: float = 5.0,  # seconds between SIGTERM and SIGKILL
 ) -> None:
     "Ends a child and everything that it started"
-    family = [] if process.poll() is not None else [process.pid, *(p.pid for p in psutil.Process(process.pid).children(recursive=True))]
+    family = (
+        []
+        if process.poll() is not None
+        else [process.pid, *(p.pid for p in psutil.Process(process.pid).children(recursive=True))]
+    )
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in filter(is_alive, family):
             with contextlib.suppress(ProcessLookupError):

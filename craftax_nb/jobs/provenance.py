@@ -22,7 +22,7 @@ from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_da
 from .files import git_revision, project_root, read_json
 
 # %% ../../nbs/jobs.provenance.ipynb #17db1e4b
-def short_hash(*parts: bytes | str) -> str: # 16 hex digits
+def short_hash(*parts: bytes | str) -> str:  # 16 hex digits
     "SHA-256 of the parts, each with its length"
     h = hashlib.sha256()
     for part in parts:
@@ -30,17 +30,17 @@ def short_hash(*parts: bytes | str) -> str: # 16 hex digits
         h.update(len(data).to_bytes(8, "little") + data)
     return h.hexdigest()[:16]
 
-
+# %% ../../nbs/jobs.provenance.ipynb #1ad7b86f
 def library_hash() -> str:
     "Of the library's source"
     folder = Path(craftax_nb.__file__).parent
     paths = [p for p in sorted(folder.rglob("*.py")) if p.name != "_modidx.py"]
     return short_hash(*(part for p in paths for part in (str(p.relative_to(folder)), p.read_bytes())))
 
-
+# %% ../../nbs/jobs.provenance.ipynb #df73ca03
 def code_cells(
     notebook: Path,
-    tag: str = "", # only those that carry it
+    tag: str = "",  # only those that carry it
 ) -> list[str]:
     "The sources of a notebook's code cells"
     cells = [c for c in read_json(notebook)["cells"] if c["cell_type"] == "code"]
@@ -52,17 +52,17 @@ def notebook_hash(notebook: Path) -> str:
     return short_hash(*code_cells(notebook))
 
 # %% ../../nbs/jobs.provenance.ipynb #15eb8a0c
-def dataset_hash(folder: Path) -> str: # as data.shards and the checkpoints trained on it say it
+def dataset_hash(folder: Path) -> str:  # as data.shards and the checkpoints trained on it say it
     "Of a data set's shards, and of a saved view over its episodes"
     if (folder / "view.json").exists():
         return read_json(folder / "view.json")["hash"]
     shards = [read_json(p)["sha256"] for p in sorted(folder.glob("*/shard.json"))]
     return hashlib.sha256(json.dumps(shards, sort_keys=True).encode()).hexdigest()[:16]
 
-
+# %% ../../nbs/jobs.provenance.ipynb #1279e489
 def input_hashes(
-    params: dict, # a job's parameters
-) -> dict:        # parameter -> hash; for several checkpoints one each, separated by commas
+    params: dict,  # a job's parameters
+) -> dict:  # parameter -> hash; for several checkpoints one each, separated by commas
     "Hashes of the data sets and checkpoints that parameters name, and of the labels where they are read"
     found = {}
     for name, value in params.items():
@@ -73,7 +73,7 @@ def input_hashes(
             found[name] = ",".join(hashes)
     return found
 
-
+# %% ../../nbs/jobs.provenance.ipynb #36ae8368
 def _input_hash(path: str, labels: bool) -> str:
     try:
         folder = find_dataset(path)
@@ -88,43 +88,61 @@ def _input_hash(path: str, labels: bool) -> str:
 
 # %% ../../nbs/jobs.provenance.ipynb #ed9ffa98
 def git_diff(
-    root: Path | None = None, # of the checkout
-) -> str:                     # "" when the tree is clean or there is no git
+    root: Path | None = None,  # of the checkout
+) -> str:  # "" when the tree is clean or there is no git
     "What the tree has beyond its revision, as a patch"
     git = ["git", "-C", str(root or project_root())]
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "GIT_INDEX_FILE": f"{folder}/index"}
         try:
-            index = subprocess.run([*git, "rev-parse", "--path-format=absolute", "--git-path", "index"], capture_output=True, text=True)
+            index = subprocess.run(
+                [*git, "rev-parse", "--path-format=absolute", "--git-path", "index"], capture_output=True, text=True
+            )
             if index.returncode:
                 return ""
             shutil.copy(index.stdout.strip(), f"{folder}/index")
             subprocess.run([*git, "add", "--intent-to-add", "--all"], env=env, capture_output=True)
-            return subprocess.run([*git, "diff", "--binary", "HEAD"], env=env, capture_output=True, text=True, errors="surrogateescape").stdout
+            return subprocess.run(
+                [*git, "diff", "--binary", "HEAD"], env=env, capture_output=True, text=True, errors="surrogateescape"
+            ).stdout
         except OSError:
             return ""
 
 # %% ../../nbs/jobs.provenance.ipynb #6b9230f4
 def provenance(
-    params: dict,    # a job's parameters
-    notebook: str,   # the path of the job's notebook, relative to the project; "" if there is none
+    params: dict,  # a job's parameters
+    notebook: str,  # the path of the job's notebook, relative to the project; "" if there is none
 ) -> dict:
     "What the result of a run depends on"
     pins, source = project_root() / "constraints.txt", project_root() / notebook
-    return {"git": git_revision(), "library": library_hash(), "notebook": notebook, "notebook_hash": notebook_hash(source) if notebook and source.is_file() else "",
-            "constraints": short_hash(pins.read_bytes()) if pins.exists() else "", "python": platform.python_version(), "inputs": input_hashes(params),
-            "seeds": {k: v for k, v in params.items() if "seed" in k}}
+    return {
+        "git": git_revision(),
+        "library": library_hash(),
+        "notebook": notebook,
+        "notebook_hash": notebook_hash(source) if notebook and source.is_file() else "",
+        "constraints": short_hash(pins.read_bytes()) if pins.exists() else "",
+        "python": platform.python_version(),
+        "inputs": input_hashes(params),
+        "seeds": {k: v for k, v in params.items() if "seed" in k},
+    }
 
-
-def slurm_id() -> str: # "12" or, of an array, "12_3"; "" outside of SLURM
+# %% ../../nbs/jobs.provenance.ipynb #0da40158
+def slurm_id() -> str:  # "12" or, of an array, "12_3"; "" outside of SLURM
     "This process's SLURM job"
     array = os.environ.get("SLURM_ARRAY_JOB_ID")
     return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID', '')}" if array else os.environ.get("SLURM_JOB_ID", "")
 
-
+# %% ../../nbs/jobs.provenance.ipynb #f8f3ddd2
 def place() -> dict:
     "Where a process runs: host, process, SLURM's job and its restarts, GPUs; and the executed notebook and the log if whoever started it says so"
     env = os.environ.get
-    found = {"host": socket.gethostname(), "pid": os.getpid(), "slurm": slurm_id(), "restarts": int(env("SLURM_RESTART_COUNT") or 0),
-             "gpus": env("CUDA_VISIBLE_DEVICES", ""), "output": env("CRAFTAX_NB_OUTPUT", "") or env("JPY_SESSION_NAME", ""), "log": env("CRAFTAX_NB_LOG", "")}
+    found = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "slurm": slurm_id(),
+        "restarts": int(env("SLURM_RESTART_COUNT") or 0),
+        "gpus": env("CUDA_VISIBLE_DEVICES", ""),
+        "output": env("CRAFTAX_NB_OUTPUT", "") or env("JPY_SESSION_NAME", ""),
+        "log": env("CRAFTAX_NB_LOG", ""),
+    }
     return {k: v for k, v in found.items() if v}

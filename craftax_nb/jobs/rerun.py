@@ -16,7 +16,7 @@ from .runs import RunError, metric_rows
 from .sweep import next_output
 
 # %% ../../nbs/jobs.rerun.ipynb #53b358d1
-def differences(about: dict) -> list[str]: # of params.json
+def differences(about: dict) -> list[str]:  # of params.json
     "What differs now from what a run came from"
     if not about.get("library"):
         return ["the run is older than these records: code and data can't be compared"]
@@ -24,12 +24,16 @@ def differences(about: dict) -> list[str]: # of params.json
     inputs = about["inputs"] if about["inputs"] != input_hashes(about["params"]) else now["inputs"]
     if now["library"] != about["library"]:
         patch = ", then git apply its git.diff" if about["git"].endswith("-dirty") else ""
-        found.append(f"the library is another one ({about['git']} then, {now['git']} now); git checkout {about['git'].removesuffix('-dirty')}{patch}")
+        found.append(
+            f"the library is another one ({about['git']} then, {now['git']} now); git checkout {about['git'].removesuffix('-dirty')}{patch}"
+        )
     if now["notebook_hash"] != about["notebook_hash"]:
         found.append(f"the code in {about['notebook']} has changed since")
     for name, hash in inputs.items():
         if now["inputs"].get(name) != hash:
-            found.append(f"{name} is {about['params'][name]}, whose content has changed (hash {hash} then, {now['inputs'].get(name, 'nothing')} now)")
+            found.append(
+                f"{name} is {about['params'][name]}, whose content has changed (hash {hash} then, {now['inputs'].get(name, 'nothing')} now)"
+            )
     if now["constraints"] != about["constraints"] or now["python"] != about["python"]:
         found.append(f"the pinned packages or Python have changed (Python {about['python']} then, {now['python']} now)")
     return found
@@ -38,15 +42,17 @@ def differences(about: dict) -> list[str]: # of params.json
 def _result(name: str) -> bool:
     return not any(word in name for word in ("time", "second", "memory"))
 
-
+# %% ../../nbs/jobs.rerun.ipynb #531a58bf
 def compare_metrics(
-    a: str | Path, # run folders
+    a: str | Path,  # run folders
     b: str | Path,
-) -> dict:         # metric -> largest difference; {} when there is none
+) -> dict:  # metric -> largest difference; {} when there is none
     "Where the metrics of two runs differ; raises RunError if they don't have the same steps"
     rows, others = metric_rows(a), metric_rows(b)
     if [r["step"] for r in rows] != [r["step"] for r in others]:
-        raise RunError(f"{show_path(resolve(a))} and {show_path(resolve(b))} logged different steps ({len(rows)} and {len(others)} rows)")
+        raise RunError(
+            f"{show_path(resolve(a))} and {show_path(resolve(b))} logged different steps ({len(rows)} and {len(others)} rows)"
+        )
     found = {}
     for x, y in zip(rows, others):
         for k in filter(_result, {**x, **y}):
@@ -55,15 +61,15 @@ def compare_metrics(
                 found[k] = max(found.get(k, 0.0), abs(x[k] - y[k]) if numbers else math.inf)
     return found
 
-
+# %% ../../nbs/jobs.rerun.ipynb #25111cd4
 def _nan(x) -> bool:
     return isinstance(x, float) and math.isnan(x)
 
 # %% ../../nbs/jobs.rerun.ipynb #40fadb15
 def rerun(
-    path: str | Path,          # a run's folder
+    path: str | Path,  # a run's folder
     run_dir: str | Path = "",  # of the new run; "" = beside it, with -again
-) -> Path:                     # the new run's folder
+) -> Path:  # the new run's folder
     "Runs a run's notebook with its parameters, and compares; raises RunError when it can't or fails"
     old = resolve(path)
     if not (old / "params.json").exists():
@@ -71,15 +77,30 @@ def rerun(
     about = read_json(old / "params.json")
     notebook = about.get("notebook") or f"nbs/{about['job']}.ipynb"
     if not resolve(notebook).exists():
-        raise RunError(f"the notebook {notebook} of {show_path(old)} is gone; git checkout {about.get('git', '').removesuffix('-dirty')}")
+        raise RunError(
+            f"the notebook {notebook} of {show_path(old)} is gone; git checkout {about.get('git', '').removesuffix('-dirty')}"
+        )
     new = resolve(run_dir) if run_dir else old.with_name(f"{old.name}-again")
     if new.exists():
         raise RunError(f"{show_path(new)} is there already; give another run_dir")
     changed = differences(about)
-    print("\n".join([f"{show_path(old)}: {about['job']} at revision {about.get('git', 'unknown')}", *(f"- {line}" for line in changed)]), flush=True)
+    print(
+        "\n".join(
+            [
+                f"{show_path(old)}: {about['job']} at revision {about.get('git', 'unknown')}",
+                *(f"- {line}" for line in changed),
+            ]
+        ),
+        flush=True,
+    )
     given = {k: v for k, v in about["params"].items() if k != "run_dir"}
     if problem := run_step(Step(about["job"], notebook, given), show_path(new), next_output(new), new):
         raise RunError(f"{show_path(new)}: {problem}")
     apart = compare_metrics(old, new)
-    print("the metrics are the same" if not apart else "the metrics differ: " + ", ".join(f"{k} by {v:.3g}" for k, v in apart.items()), flush=True)
+    print(
+        "the metrics are the same"
+        if not apart
+        else "the metrics differ: " + ", ".join(f"{k} by {v:.3g}" for k, v in apart.items()),
+        flush=True,
+    )
     return new

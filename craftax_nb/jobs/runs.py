@@ -17,6 +17,8 @@ import threading
 import time
 from pathlib import Path
 
+from fastcore.basics import patch
+
 from .attempts import BEAT, STALE, begin_attempt, end_attempt, hold, is_held, last_beat
 from .checkpoints import run_checkpoints, step_of
 from .files import project_root, read_json, remove_leftovers, resolve, show_path, write_json
@@ -30,8 +32,8 @@ class RunError(ValueError):
 
 
 def read_status(
-    run_dir: str | Path, # a run's folder
-) -> dict:               # {"status": "none" | "running" | "stopped" | "failed" | "finished", ...}
+    run_dir: str | Path,  # a run's folder
+) -> dict:  # {"status": "none" | "running" | "stopped" | "failed" | "finished", ...}
     "What status.json says; a dead process's `running` is read as `stopped`, with `killed` True"
     folder = resolve(run_dir)
     try:
@@ -52,10 +54,11 @@ def metric_rows(run_dir: str | Path) -> list[dict]:
             continue
     return rows
 
-
-def read_metrics(run_dir: str | Path): # pandas DataFrame: step, time (s since the epoch), then the metrics
+# %% ../../nbs/jobs.runs.ipynb #b8d06b72
+def read_metrics(run_dir: str | Path):  # pandas DataFrame: step, time (s since the epoch), then the metrics
     "The metrics of a run"
     import pandas as pd
+
     return pd.DataFrame(metric_rows(run_dir))
 
 
@@ -79,7 +82,7 @@ def _new_folder(job: str) -> Path:
             continue
     raise RunError(f"can't make a folder for {job} under runs/")
 
-
+# %% ../../nbs/jobs.runs.ipynb #2e5a8419
 def _check_same(folder: Path, job: str, params: dict) -> None:
     "Raises RunError unless the folder's run is this job with these parameters"
     old = read_json(folder / "params.json")
@@ -89,26 +92,34 @@ def _check_same(folder: Path, job: str, params: dict) -> None:
     a, b = old["params"], json.loads(json.dumps(params, default=str))
     for k in [*a, *(k for k in b if k not in a)]:
         if k not in _not_compared and a.get(k) != b.get(k):
-            raise RunError(f"{show_path(folder)} holds a run with {k}={a.get(k)!r}, now it is {b.get(k)!r}; {fresh}, or the same parameters to resume")
+            raise RunError(
+                f"{show_path(folder)} holds a run with {k}={a.get(k)!r}, now it is {b.get(k)!r}; {fresh}, or the same parameters to resume"
+            )
 
 # %% ../../nbs/jobs.runs.ipynb #454612b9
-def _take(folder: Path) -> float: # the last heartbeat of whoever had it before
+def _take(folder: Path) -> float:  # the last heartbeat of whoever had it before
     "Holds the folder; waits for the heartbeat of a dead process on another machine to grow old, raises RunError if somebody is at work there"
     alive, here, end = last_beat(folder), socket.gethostname(), time.time() + STALE + BEAT
-    while (status := read_status(folder))["status"] == "running" and status.get("host", here) != here and time.time() < end:
+    while (
+        (status := read_status(folder))["status"] == "running"
+        and status.get("host", here) != here
+        and time.time() < end
+    ):
         time.sleep(1)
     if status["status"] == "running" and status.get("host", here) != here or not hold(folder):
         raise RunError(f"{show_path(folder)} is in use by another process; wait for it, or give a new run_dir")
     return alive
 
-
+# %% ../../nbs/jobs.runs.ipynb #b19f10a9
 def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: str) -> dict:
     "Writes params.json and git.diff, once; says so when a run goes on with another library"
     about = provenance(params, notebook)
     if (folder / "params.json").exists():
         old = read_json(folder / "params.json")
         if old.get("library", about["library"]) != about["library"]:
-            print(f"{show_path(folder)} began with the library {old['library']} ({old['git']}) and goes on with {about['library']} ({about['git']})")
+            print(
+                f"{show_path(folder)} began with the library {old['library']} ({old['git']}) and goes on with {about['library']} ({about['git']})"
+            )
         return about
     if patch := git_diff():
         (folder / "git.diff").write_text(patch, errors="surrogateescape")
@@ -118,13 +129,14 @@ def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: st
 # %% ../../nbs/jobs.runs.ipynb #62406f86
 class Run:
     "A run's folder, open for writing"
+
     def __init__(
         self,
-        job: str,           # the job's name
-        params: dict,       # name -> value
-        folder: Path,       # exists, locked by this process
-        resumed: bool,      # whether it held this run already
-        attempt: int = 1,   # how many processes were at it, this one included
+        job: str,  # the job's name
+        params: dict,  # name -> value
+        folder: Path,  # exists, locked by this process
+        resumed: bool,  # whether it held this run already
+        attempt: int = 1,  # how many processes were at it, this one included
     ):
         self.job, self.params, self.dir, self.resumed, self.attempt = job, params, folder, resumed, attempt
         self.id, self.started, self.stopping = folder.name, time.time(), False
@@ -136,10 +148,10 @@ class Run:
     @classmethod
     def open(
         cls,
-        job: str,                      # the job's name
-        params: dict,                  # its parameters; run_dir "" or missing: a new folder
+        job: str,  # the job's name
+        params: dict,  # its parameters; run_dir "" or missing: a new folder
         defaults: dict | None = None,  # what the notebook says when nothing is given
-        notebook: str = "",            # its path, relative to the project
+        notebook: str = "",  # its path, relative to the project
     ) -> "Run":
         "Opens or resumes a run; raises RunError if the folder is another run's or in use"
         load_env()
@@ -160,15 +172,27 @@ class Run:
         return f"{self.job}: {'resumed in' if self.resumed else 'writes to'} {show_path(self.dir)}"
 
     def _status(self, status: str, **more):
-        write_json(self.dir / "status.json", {"status": status, "job": self.job, "host": socket.gethostname(), "pid": os.getpid(),
-                                              "started": self.started, "time": time.time(), **({"wandb": self.wandb} if self.wandb else {}), **more})
+        write_json(
+            self.dir / "status.json",
+            {
+                "status": status,
+                "job": self.job,
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "started": self.started,
+                "time": time.time(),
+                **({"wandb": self.wandb} if self.wandb else {}),
+                **more,
+            },
+        )
 
     @property
     def finished(self) -> bool:
         return read_status(self.dir)["status"] == "finished"
 
 # %% ../../nbs/jobs.runs.ipynb #2513eb26
-def _log(
+@patch
+def log(
     self: Run,
     step: int,  # environment steps or optimizer steps, as the job counts
     **metrics,  # numbers
@@ -181,14 +205,16 @@ def _log(
         self.mirror.log(row)
         self.mirror.checkpoints(self.dir)
 
-
-def _checkpoint_dir(self: Run, step: int) -> Path:
+# %% ../../nbs/jobs.runs.ipynb #661f4144
+@patch
+def checkpoint_dir(self: Run, step: int) -> Path:
     "Where the checkpoint of `step` goes; not made here"
     (self.dir / "checkpoints").mkdir(exist_ok=True)
     return self.dir / "checkpoints" / f"step-{step:06d}"
 
 # %% ../../nbs/jobs.runs.ipynb #4783ba57
-def _resume(self: Run) -> Path | None: # the newest checkpoint, None to start from the beginning
+@patch
+def resume(self: Run) -> Path | None:  # the newest checkpoint, None to start from the beginning
     "Prepares the folder of a cut run for going on"
     remove_leftovers(self.dir)
     remove_leftovers(self.dir / "checkpoints")
@@ -201,8 +227,9 @@ def _resume(self: Run) -> Path | None: # the newest checkpoint, None to start fr
         os.replace(temporary, self.dir / "metrics.jsonl")
     return found[-1] if found else None
 
-
-def _save_figure(self: Run, fig, name: str) -> Path:
+# %% ../../nbs/jobs.runs.ipynb #63aa2353
+@patch
+def save_figure(self: Run, fig, name: str) -> Path:
     "Saves a matplotlib figure as figures/<name>.png"
     path = self.dir / "figures" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)
@@ -211,17 +238,16 @@ def _save_figure(self: Run, fig, name: str) -> Path:
         self.mirror.image(name, path)
     return path
 
-
-Run.log, Run.checkpoint_dir, Run.resume, Run.save_figure = _log, _checkpoint_dir, _resume, _save_figure
-
 # %% ../../nbs/jobs.runs.ipynb #bb76d6db
-def _save_video(self: Run, path: Path, name: str, step: int) -> None:
+@patch
+def save_video(self: Run, path: Path, name: str, step: int) -> None:
     "Mirrors a video file, for example an episode"
     if self.mirror:
         self.mirror.video(name, Path(path), step)
 
-
-def _save_table(self: Run, rows, name: str, step: int) -> Path: # rows: a DataFrame
+# %% ../../nbs/jobs.runs.ipynb #4c9c34e5
+@patch
+def save_table(self: Run, rows, name: str, step: int) -> Path:  # rows: a DataFrame
     "Appends rows to <name>.csv"
     path = self.dir / f"{name}.csv"
     rows.to_csv(path, mode="a", header=not path.exists(), index=False)
@@ -230,12 +256,10 @@ def _save_table(self: Run, rows, name: str, step: int) -> Path: # rows: a DataFr
     return path
 
 
-def _mark_best(self: Run, step: int) -> None:
+@patch
+def mark_best(self: Run, step: int) -> None:
     "The checkpoint of `step` is the best so far"
     write_json(self.dir / "best.json", {"step": int(step)})
-
-
-Run.save_video, Run.save_table, Run.mark_best = _save_video, _save_table, _mark_best
 
 # %% ../../nbs/jobs.runs.ipynb #d5d610f6
 _newest = []  # the run that this kernel opened last
@@ -252,7 +276,7 @@ def _end(self: Run, status: str, **more) -> None:
         self.mirror.finish(0 if status == "finished" else 1)
         self.mirror = None
 
-
+# %% ../../nbs/jobs.runs.ipynb #335694f3
 def _newest_agent(folder: Path) -> dict:
     "What the newest checkpoint was trained on"
     try:
@@ -261,26 +285,34 @@ def _newest_agent(folder: Path) -> dict:
     except (IndexError, OSError, ValueError):
         return {}
 
-
-def _finish(
+# %% ../../nbs/jobs.runs.ipynb #6759fd59
+@patch
+def finish(
     self: Run,
     **summary,  # what the run is about, in a few numbers; kept in status.json
 ) -> None:
     "Marks the run finished"
-    _end(self, "finished", seconds=round(time.time() - self.started, 1), summary={k: _number(v) for k, v in summary.items()})
+    _end(
+        self,
+        "finished",
+        seconds=round(time.time() - self.started, 1),
+        summary={k: _number(v) for k, v in summary.items()},
+    )
     write_entry(self.dir)
     print(f"{self.job} finished in {time.time() - self.started:.0f} s: {show_path(self.dir)}")
 
 # %% ../../nbs/jobs.runs.ipynb #4bca2b48
-def _stop(self: Run) -> None:
+@patch
+def stop(self: Run) -> None:
     "Marks the run stopped and ends the notebook; the same run_dir resumes it"
     _end(self, "stopped")
     print(f"{self.job} stopped; to go on: -p run_dir {show_path(self.dir)}", flush=True)
     raise SystemExit(0)
 
-
+# %% ../../nbs/jobs.runs.ipynb #26bad7b9
 def _watch(run: Run) -> None:
     "Hooks for signals, failing cells and the end of the process"
+
     def on_signal(number, frame):
         if run.stopping:
             run.stop()
@@ -306,6 +338,3 @@ def _watch(run: Run) -> None:
             signal.signal(signal.SIGTERM, on_signal)
             signal.signal(signal.SIGUSR1, on_signal)
     atexit.register(on_exit)
-
-
-Run.finish, Run.stop = _finish, _stop

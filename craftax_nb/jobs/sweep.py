@@ -15,6 +15,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastcore.basics import patch
+
 from .chain import Step, run_step
 from .files import project_root, resolve, show_path, write_json
 from .params import ParameterError, coerce
@@ -23,39 +25,54 @@ from .runs import read_status
 from .table import state_of
 
 # %% ../../nbs/jobs.sweep.ipynb #b51d6f2d
-def declared(notebook: str | Path) -> dict: # name -> (type, default)
+def declared(notebook: str | Path) -> dict:  # name -> (type, default)
     "The parameters of a job notebook"
     from papermill import inspect_notebook
+
     found = inspect_notebook(str(resolve(notebook)))
     kinds = {"int": int, "float": float, "str": str, "bool": bool}
     return {k: (kinds.get(v["inferred_type_name"], object), ast.literal_eval(v["default"])) for k, v in found.items()}
 
-
+# %% ../../nbs/jobs.sweep.ipynb #3f5708c4
 def check(
     notebook: str | Path,
-    given: dict, # parameter -> value
-) -> dict:       # the same, converted to the declared types
+    given: dict,  # parameter -> value
+) -> dict:  # the same, converted to the declared types
     "Raises ParameterError on an unknown name or a wrong type"
     known, job = declared(notebook), Path(notebook).stem
     for name in given:
         if name not in known or name == "run_dir":
             close = difflib.get_close_matches(name, known, 1, 0.5)
-            why = "a sweep names the folders itself" if name == "run_dir" else f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
-            raise ParameterError(f"{job} has no parameter {name} for a sweep; {why}" if name == "run_dir" else
-                                 f"{job} has no parameter {name}; {why} (see: papermill --help-notebook {show_path(resolve(notebook))})")
+            why = (
+                "a sweep names the folders itself"
+                if name == "run_dir"
+                else f"did you mean {close[0]}?"
+                if close
+                else f"it has {', '.join(known)}"
+            )
+            raise ParameterError(
+                f"{job} has no parameter {name} for a sweep; {why}"
+                if name == "run_dir"
+                else f"{job} has no parameter {name}; {why} (see: papermill --help-notebook {show_path(resolve(notebook))})"
+            )
     return {k: coerce(job, k, v, known[k][0]) for k, v in given.items()}
 
 # %% ../../nbs/jobs.sweep.ipynb #5d53bac4
 def identity(
     notebook: str | Path,
-    params: dict, # all of them
-    library: str = "", # "" = as it is now
-) -> str:         # 8 hex digits
+    params: dict,  # all of them
+    library: str = "",  # "" = as it is now
+) -> str:  # 8 hex digits
     "What a run's result depends on"
     asked = {k: v for k, v in params.items() if k not in ("run_dir", "wandb")}
-    return short_hash(notebook_hash(resolve(notebook)), library or library_hash(), json.dumps(input_hashes(asked), sort_keys=True), json.dumps(asked, sort_keys=True))[:8]
+    return short_hash(
+        notebook_hash(resolve(notebook)),
+        library or library_hash(),
+        json.dumps(input_hashes(asked), sort_keys=True),
+        json.dumps(asked, sort_keys=True),
+    )[:8]
 
-
+# %% ../../nbs/jobs.sweep.ipynb #33665283
 def run_name(job: str, changed: dict, identity: str) -> str:
     "A folder's name, of at most 120 characters"
     words = [re.sub(r"[^\w.+-]+", "-", f"{k}{v}").strip("-")[-40:] for k, v in changed.items()]
@@ -65,22 +82,27 @@ def run_name(job: str, changed: dict, identity: str) -> str:
 @dataclass(frozen=True)
 class Sweep:
     "A checked list of runs; `print` it, then `run`, `write` or `submit` it"
-    notebook: str         # relative to the project
-    runs: tuple[dict, ...] # the parameters that each is given
-    folders: tuple[Path, ...] # its run folder
+
+    notebook: str  # relative to the project
+    runs: tuple[dict, ...]  # the parameters that each is given
+    folders: tuple[Path, ...]  # its run folder
 
     @property
-    def states(self) -> list[str]: # new, ok, stopped, killed, failed, running
-        return [state_of(s) if (s := read_status(f))["status"] != "none" or (f / "params.json").exists() else "new" for f in self.folders]
+    def states(self) -> list[str]:  # new, ok, stopped, killed, failed, running
+        return [
+            state_of(s) if (s := read_status(f))["status"] != "none" or (f / "params.json").exists() else "new"
+            for f in self.folders
+        ]
 
     @property
     def todo(self) -> list[int]:
         "The indices of the runs that are neither done nor running"
         return [i for i, s in enumerate(self.states) if s not in ("ok", "running")]
 
-    def table(self): # -> pandas DataFrame
+    def table(self):  # -> pandas DataFrame
         "The runs with their parameters and states"
         import pandas as pd
+
         return pd.DataFrame(list(self.runs)).assign(state=self.states, run=[show_path(f) for f in self.folders])
 
     def __repr__(self):
@@ -91,9 +113,9 @@ class Sweep:
 
 # %% ../../nbs/jobs.sweep.ipynb #6cbbf6e6
 def sweep(
-    notebook: str | Path,       # for example nbs/train_awr.ipynb
-    folder: str | Path = "runs", # where the run folders go
-    **values,                   # parameter = a value, or a list or range of values
+    notebook: str | Path,  # for example nbs/train_awr.ipynb
+    folder: str | Path = "runs",  # where the run folders go
+    **values,  # parameter = a value, or a list or range of values
 ) -> Sweep:
     "Every combination of the values, checked; raises ParameterError"
     notebook = show_path(resolve(notebook))
@@ -112,11 +134,16 @@ def sweep(
 def next_output(folder: Path) -> Path:
     "Where the next attempt's executed notebook goes"
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = [int(m[1]) for p in folder.glob("notebook.try*.ipynb") if (m := re.fullmatch(r"notebook\.try(\d+)\.ipynb", p.name))]
+    numbers = [
+        int(m[1])
+        for p in folder.glob("notebook.try*.ipynb")
+        if (m := re.fullmatch(r"notebook\.try(\d+)\.ipynb", p.name))
+    ]
     return folder / f"notebook.try{max(numbers, default=-1) + 1}.ipynb"
 
-
-def _run(self: Sweep) -> list[str]: # for each run: "" or why it failed
+# %% ../../nbs/jobs.sweep.ipynb #7c76eafa
+@patch
+def run(self: Sweep) -> list[str]:  # for each run: "" or why it failed
     "Runs what is to do"
     problems = [""] * len(self.runs)
     for n, i in enumerate(todo := self.todo, 1):
@@ -124,43 +151,59 @@ def _run(self: Sweep) -> list[str]: # for each run: "" or why it failed
         problems[i] = run_step(step, f"[{n}/{len(todo)}] {step.name}", next_output(self.folders[i]), self.folders[i])
     return problems
 
-
-Sweep.run = _run
-
 # %% ../../nbs/jobs.sweep.ipynb #40a3bdef
-def _write(self: Sweep) -> tuple[Path, list[str]]: # the tasks' folder, the command that submits it
+@patch
+def write(self: Sweep) -> tuple[Path, list[str]]:  # the tasks' folder, the command that submits it
     "Writes the parameter files of what is to do; raises ParameterError when all is done"
     import yaml
+
     if not (todo := self.todo):
         raise ParameterError(f"all {len(self.runs)} runs of this sweep are done or running: nothing to submit")
-    tasks = self.folders[0].parent / "sweeps" / f"{Path(self.notebook).stem}-{short_hash(*(f.name for f in self.folders))[:8]}"
+    tasks = (
+        self.folders[0].parent
+        / "sweeps"
+        / f"{Path(self.notebook).stem}-{short_hash(*(f.name for f in self.folders))[:8]}"
+    )
     tasks.mkdir(parents=True, exist_ok=True)
     for n, i in enumerate(todo):
         path = tasks / f"{n}.yaml"
-        path.with_suffix(".tmp").write_text(yaml.safe_dump({**self.runs[i], "run_dir": show_path(self.folders[i])}, sort_keys=False))
+        path.with_suffix(".tmp").write_text(
+            yaml.safe_dump({**self.runs[i], "run_dir": show_path(self.folders[i])}, sort_keys=False)
+        )
         path.with_suffix(".tmp").replace(path)
-    return tasks, ["slurm/submit.sh", f"--array=0-{len(todo) - 1}", "slurm/train.sbatch", self.notebook, "-f", f"{show_path(tasks)}/{{task}}.yaml"]
+    return tasks, [
+        "slurm/submit.sh",
+        f"--array=0-{len(todo) - 1}",
+        "slurm/train.sbatch",
+        self.notebook,
+        "-f",
+        f"{show_path(tasks)}/{{task}}.yaml",
+    ]
 
-
-def _submit(self: Sweep, *options: str) -> str: # for sbatch, for example "--time=1:00:00", "--gres=gpu:1"; returns the job's id
+# %% ../../nbs/jobs.sweep.ipynb #afaa5d2e
+@patch
+def submit(
+    self: Sweep, *options: str
+) -> str:  # for sbatch, for example "--time=1:00:00", "--gres=gpu:1"; returns the job's id
     "Submits what is to do as an array; raises RuntimeError with what sbatch said"
     _, command = self.write()
     done = subprocess.run([command[0], *options, *command[1:]], cwd=project_root(), capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"sbatch refused: {done.stderr.strip()}; see slurm/settings.sh for partition, account and time")
+        raise RuntimeError(
+            f"sbatch refused: {done.stderr.strip()}; see slurm/settings.sh for partition, account and time"
+        )
     return done.stdout.strip().split(";")[0]
 
-
-Sweep.write, Sweep.submit = _write, _submit
-
 # %% ../../nbs/jobs.sweep.ipynb #cca4b0c3
-def parse_values(words: list[str]) -> dict: # ["beta=0.1,0.3", "seed=0:3"] -> {"beta": [0.1, 0.3], "seed": [0, 1, 2]}
+def parse_values(words: list[str]) -> dict:  # ["beta=0.1,0.3", "seed=0:3"] -> {"beta": [0.1, 0.3], "seed": [0, 1, 2]}
     "The values of a sweep as given in a shell; raises ParameterError for a word without ="
     found = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.isidentifier():
-            raise ParameterError(f"{word!r} is no parameter; expected name=value, for example beta=0.1,0.3,1 or seed=0:3")
+            raise ParameterError(
+                f"{word!r} is no parameter; expected name=value, for example beta=0.1,0.3,1 or seed=0:3"
+            )
         if m := re.fullmatch(r"(-?\d+):(-?\d+)", text):
             found[name] = list(range(int(m[1]), int(m[2])))
         elif isinstance(whole := _literal(text), list | tuple):
@@ -169,7 +212,7 @@ def parse_values(words: list[str]) -> dict: # ["beta=0.1,0.3", "seed=0:3"] -> {"
             found[name] = [_literal(x) for x in text.split(",")] if "," in text else [whole]
     return found
 
-
+# %% ../../nbs/jobs.sweep.ipynb #2869516b
 def _literal(text: str):
     try:
         return ast.literal_eval(text)

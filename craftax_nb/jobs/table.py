@@ -33,14 +33,14 @@ def run_folders(folder: str | Path = "runs") -> Iterator[Path]:
             yield from run_folders(e.path)
 
 # %% ../../nbs/jobs.table.ipynb #b78cc205
-def state_of(status: dict) -> str: # ok, failed, killed, running, stopped
+def state_of(status: dict) -> str:  # ok, failed, killed, running, stopped
     "The state of a run in a word, from what read_status gives"
     if status["status"] == "none" or status.get("killed"):
         return "killed"
     return {"finished": "ok"}.get(status["status"], status["status"])
 
-
-def last_row(path: Path, most: int = 8192) -> dict: # most: bytes looked at
+# %% ../../nbs/jobs.table.ipynb #8cf6f98a
+def last_row(path: Path, most: int = 8192) -> dict:  # most: bytes looked at
     "The last whole row of a JSONL file, without reading the rest"
     if not path.exists():
         return {}
@@ -56,15 +56,23 @@ def last_row(path: Path, most: int = 8192) -> dict: # most: bytes looked at
     return {}
 
 # %% ../../nbs/jobs.table.ipynb #62ee2311
-def links(folder: Path, attempts: list[dict]) -> dict: # notebook, log, checkpoint: paths relative to the project
+def links(folder: Path, attempts: list[dict]) -> dict:  # notebook, log, checkpoint: paths relative to the project
     "Where to look"
     last = attempts[-1] if attempts else {}
     chained = folder.parent / "notebooks" / folder.name
-    outputs = [last.get("output"), *sorted(folder.glob("*.ipynb"), key=os.path.getmtime, reverse=True), f"{chained}.ipynb"]
+    outputs = [
+        last.get("output"),
+        *sorted(folder.glob("*.ipynb"), key=os.path.getmtime, reverse=True),
+        f"{chained}.ipynb",
+    ]
     logs = [last.get("log"), *sorted(folder.glob("*.log"), key=os.path.getmtime, reverse=True), f"{chained}.log"]
     checkpoints = sorted((folder / "checkpoints").glob("step-*"), key=step_of)
     first = lambda paths: next((show_path(resolve(p)) for p in paths if p and resolve(p).exists()), "")
-    return {"notebook": first(outputs), "log": first(logs), "checkpoint": show_path(checkpoints[-1]) if checkpoints else ""}
+    return {
+        "notebook": first(outputs),
+        "log": first(logs),
+        "checkpoint": show_path(checkpoints[-1]) if checkpoints else "",
+    }
 
 # %% ../../nbs/jobs.table.ipynb #dbf7d348
 def run_row(folder: Path) -> dict:
@@ -74,15 +82,29 @@ def run_row(folder: Path) -> dict:
     last, state, newest = attempts[-1] if attempts else {}, state_of(status), last_row(folder / "metrics.jsonl")
     began = attempts[0]["started"] if attempts else status.get("started", (folder / "params.json").stat().st_mtime)
     final = dict(_spread(status.get("summary") or {k: v for k, v in newest.items() if k not in ("step", "time")}))
-    return {"run": show_path(folder), "job": about["job"], "status": state, "changed": ", ".join(f"{k}={v}" for k, v in changed_params(about).items()),
-            "started": datetime.datetime.fromtimestamp(began, datetime.UTC),
-            "seconds": round(seconds_of(attempts) if attempts else status.get("seconds", 0.0), 1), "attempts": len(attempts), "step": newest.get("step"),
-            "git": about.get("git", "").removesuffix("-dirty"), "dirty": about.get("git", "").endswith("-dirty"), "library": last.get("library", about.get("library", "")),
-            "dataset": status.get("dataset") or about.get("inputs", {}).get("data", ""), "recipe": status.get("recipe") or (status.get("summary") or {}).get("recipe", ""),
-            "slurm": last.get("slurm", ""), "host": last.get("host", status.get("host", "")), "error": status.get("error", ""), **links(folder, attempts),
-            **{f"param.{k}": v for k, v in about["params"].items() if k != "run_dir"}, **final}
+    return {
+        "run": show_path(folder),
+        "job": about["job"],
+        "status": state,
+        "changed": ", ".join(f"{k}={v}" for k, v in changed_params(about).items()),
+        "started": datetime.datetime.fromtimestamp(began, datetime.UTC),
+        "seconds": round(seconds_of(attempts) if attempts else status.get("seconds", 0.0), 1),
+        "attempts": len(attempts),
+        "step": newest.get("step"),
+        "git": about.get("git", "").removesuffix("-dirty"),
+        "dirty": about.get("git", "").endswith("-dirty"),
+        "library": last.get("library", about.get("library", "")),
+        "dataset": status.get("dataset") or about.get("inputs", {}).get("data", ""),
+        "recipe": status.get("recipe") or (status.get("summary") or {}).get("recipe", ""),
+        "slurm": last.get("slurm", ""),
+        "host": last.get("host", status.get("host", "")),
+        "error": status.get("error", ""),
+        **links(folder, attempts),
+        **{f"param.{k}": v for k, v in about["params"].items() if k != "run_dir"},
+        **final,
+    }
 
-
+# %% ../../nbs/jobs.table.ipynb #42090b92
 def _spread(summary: dict) -> Iterator[tuple]:
     "final.x, and final.x_low and final.x_high where there is an interval"
     for k, v in summary.items():
@@ -91,10 +113,11 @@ def _spread(summary: dict) -> Iterator[tuple]:
         else:
             yield f"final.{k}", v
 
-
-def runs_table(folder: str | Path = "runs"): # -> pandas DataFrame, newest first, indexed by the run's path
+# %% ../../nbs/jobs.table.ipynb #adc12672
+def runs_table(folder: str | Path = "runs"):  # -> pandas DataFrame, newest first, indexed by the run's path
     "All runs in a folder"
     import pandas as pd
+
     rows = []
     for place in run_folders(folder):
         try:
@@ -113,8 +136,8 @@ FIRST = ["job", "status", "changed", "seconds", "attempts", "git", "slurm", "hos
 
 
 def pick_columns(
-    table,                     # as runs_table gives
-    columns: list[str] = (),   # names; "x*": all that begin so; none: FIRST and the final figures
+    table,  # as runs_table gives
+    columns: list[str] = (),  # names; "x*": all that begin so; none: FIRST and the final figures
 ) -> list[str]:
     "The columns of a table that are asked for; raises ValueError for one that it doesn't have"
     chosen = []
@@ -122,13 +145,17 @@ def pick_columns(
         hits = [c for c in table.columns if (c.startswith(name[:-1]) if name.endswith("*") else c == name)]
         if not hits and columns:
             raise ValueError(f"the table has no column {name}; it has {', '.join(table.columns)}")
-        chosen += [c for c in hits if c not in chosen and (columns or not table[c].isin(["", None]).all() and table[c].notna().any())]
+        chosen += [
+            c
+            for c in hits
+            if c not in chosen and (columns or not table[c].isin(["", None]).all() and table[c].notna().any())
+        ]
     return chosen
 
-
+# %% ../../nbs/jobs.table.ipynb #2b670238
 def format_table(
     table,
-    columns: list[str] = (), # see pick_columns
+    columns: list[str] = (),  # see pick_columns
 ) -> str:
     "The table as text"
     shown = table[pick_columns(table, columns)]
@@ -137,58 +164,93 @@ def format_table(
 # %% ../../nbs/jobs.table.ipynb #f6dd96a5
 def _link(path: str, name: str, base: Path) -> str:
     "An anchor; `base` is the folder of the notebook that shows it"
-    return f'<a href="{html.escape(os.path.relpath(resolve(path), base))}" target="_blank">{html.escape(name)}</a>' if path else ""
+    return (
+        f'<a href="{html.escape(os.path.relpath(resolve(path), base))}" target="_blank">{html.escape(name)}</a>'
+        if path
+        else ""
+    )
 
-
+# %% ../../nbs/jobs.table.ipynb #731d5714
 def table_html(
-    table,                   # as runs_table gives
-    columns: list[str] = (), # see pick_columns
-    base: str | Path = "nbs", # folder of the notebook that shows it
+    table,  # as runs_table gives
+    columns: list[str] = (),  # see pick_columns
+    base: str | Path = "nbs",  # folder of the notebook that shows it
 ) -> str:
     "The table as a widget to sort and filter, as HTML; in a page or notebook where `widget_code` is"
     from itables import to_html_datatable
+
     shown = table[pick_columns(table, columns)].copy()
     shown = shown.map(lambda x: html.escape(x) if isinstance(x, str) else x)
     at = resolve(base)
     shown.insert(0, "run", [html.escape(r) for r in table.index])
-    shown.insert(1, "look", [" ".join(_link(r[k], k, at) for k in ("notebook", "log", "checkpoint") if isinstance(r.get(k), str) and r[k]) for _, r in table.iterrows()])
-    layout = {"topStart": "search", "topEnd": "pageLength", "bottomStart": "info", "bottomEnd": "paging"}  # another than its own: kept for few rows too
-    return to_html_datatable(shown, connected=False, allow_html=True, column_filters="footer", layout=layout, showIndex=False, maxBytes=0, maxColumns=0,
-                             classes="display compact nowrap")
+    shown.insert(
+        1,
+        "look",
+        [
+            " ".join(
+                _link(r[k], k, at) for k in ("notebook", "log", "checkpoint") if isinstance(r.get(k), str) and r[k]
+            )
+            for _, r in table.iterrows()
+        ],
+    )
+    layout = {
+        "topStart": "search",
+        "topEnd": "pageLength",
+        "bottomStart": "info",
+        "bottomEnd": "paging",
+    }  # another than its own: kept for few rows too
+    return to_html_datatable(
+        shown,
+        connected=False,
+        allow_html=True,
+        column_filters="footer",
+        layout=layout,
+        showIndex=False,
+        maxBytes=0,
+        maxColumns=0,
+        classes="display compact nowrap",
+    )
 
-
+# %% ../../nbs/jobs.table.ipynb #8986bd90
 def widget_code() -> str:
     "The widget's JavaScript and styles, as HTML"
     from unittest.mock import patch
 
     from itables import init_notebook_mode
+
     said = []
     with patch("IPython.display.display", lambda shown: said.append(shown.data)):  # it only displays
         init_notebook_mode(all_interactive=False, connected=False)
     return "".join(said)
 
-
+# %% ../../nbs/jobs.table.ipynb #451080ee
 def show_runs(table, columns: list[str] = ()) -> None:
     "Displays the widget"
     from IPython.display import HTML, display
+
     display(HTML(widget_code() + table_html(table, columns)))
 
 # %% ../../nbs/jobs.table.ipynb #f4b7b144
-def differing(table) -> list[str]: # columns param.*
+def differing(table) -> list[str]:  # columns param.*
     "The parameters in which the runs of a table differ"
     return [c for c in table.columns if c.startswith("param.") and table[c].astype(str).nunique() > 1]
 
-
+# %% ../../nbs/jobs.table.ipynb #172c07f7
 def plot_runs(
-    table,                   # the chosen rows of runs_table
-    metrics: list[str] = (), # of metrics.jsonl; none: up to six that all runs share
-):                           # -> matplotlib Figure
+    table,  # the chosen rows of runs_table
+    metrics: list[str] = (),  # of metrics.jsonl; none: up to six that all runs share
+):  # -> matplotlib Figure
     "Compares runs over their steps; raises ValueError when there is nothing to show"
     import matplotlib.pyplot as plt
+
     curves = {run: frame for run in table.index if len(frame := read_metrics(run))}
     if not curves:
         raise ValueError("none of these runs has metrics; choose others of runs_table()")
-    shared = [c for c in next(iter(curves.values())).columns if c not in ("step", "time") and all(c in f and f[c].dtype.kind in "fiu" for f in curves.values())]
+    shared = [
+        c
+        for c in next(iter(curves.values())).columns
+        if c not in ("step", "time") and all(c in f and f[c].dtype.kind in "fiu" for f in curves.values())
+    ]
     metrics = list(metrics) or shared[:6]
     fig, axes = plt.subplots(1, len(metrics), figsize=(4.2 * len(metrics), 3.2), constrained_layout=True, squeeze=False)
     names = {run: ", ".join(f"{c[6:]}={table.loc[run, c]}" for c in differing(table)) or run for run in curves}

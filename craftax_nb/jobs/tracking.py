@@ -14,26 +14,30 @@ import threading
 import warnings
 from pathlib import Path
 
+from fastcore.basics import patch
+
 from .checkpoints import CheckpointError, run_checkpoints, step_of
 from .files import project_root, read_json, write_json
 
 # %% ../../nbs/jobs.tracking.ipynb #fbd789b2
 def load_env(
-    path: str | Path = "", # "" = the project's .env
+    path: str | Path = "",  # "" = the project's .env
 ) -> None:
     "Reads `.env` into the environment; a missing one is fine"
     from dotenv import load_dotenv
+
     load_dotenv(Path(path) if path else project_root() / ".env", override=False)
 
 # %% ../../nbs/jobs.tracking.ipynb #072264bf
 class Mirror:
     "A W&B run beside a run folder; a failing W&B never stops the run"
+
     def __init__(
         self,
-        folder: Path,     # the run's folder; W&B's files go to its wandb/
-        job: str,         # the job's name, W&B's job_type
-        params: dict,     # W&B's config
-        attempt: int = 1, # of the run
+        folder: Path,  # the run's folder; W&B's files go to its wandb/
+        job: str,  # the job's name, W&B's job_type
+        params: dict,  # W&B's config
+        attempt: int = 1,  # of the run
     ):
         self.folder, self.run, self.wandb, self.tables = folder, None, None, {}
         self.id = f"{folder.name[:100]}-{attempt}-{secrets.token_hex(3)}"
@@ -43,11 +47,21 @@ class Mirror:
         os.environ["WANDB_DATA_DIR"] = str(self.folder / "wandb")
         os.environ["WANDB_SILENT"] = "true"
         import wandb
+
         mode = os.environ.get("WANDB_MODE") or ("online" if os.environ.get("WANDB_API_KEY") else "offline")
         self.wandb = wandb
-        self.run = wandb.init(project=os.environ.get("WANDB_PROJECT") or "craftax_nb", id=self.id, name=f"{self.folder.name} #{attempt}", group=self.folder.name,
-                              job_type=job, dir=str(self.folder), mode=mode, config=dict(params), reinit="create_new",
-                              settings=wandb.Settings(init_timeout=30))
+        self.run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT") or "craftax_nb",
+            id=self.id,
+            name=f"{self.folder.name} #{attempt}",
+            group=self.folder.name,
+            job_type=job,
+            dir=str(self.folder),
+            mode=mode,
+            config=dict(params),
+            reinit="create_new",
+            settings=wandb.Settings(init_timeout=30),
+        )
         self.run.define_metric("global_step")
         self.run.define_metric("*", step_metric="global_step")
 
@@ -75,33 +89,37 @@ class Mirror:
         self.run = None
 
 # %% ../../nbs/jobs.tracking.ipynb #faeb7534
-def _image(self: Mirror, name: str, path: Path):
+@patch
+def image(self: Mirror, name: str, path: Path):
     "A figure"
     if self.run:
         self._try(lambda: self.run.log({name: self.wandb.Image(str(path))}))
 
-
-def _video(self: Mirror, name: str, path: Path, step: int):
+# %% ../../nbs/jobs.tracking.ipynb #f3138b16
+@patch
+def video(self: Mirror, name: str, path: Path, step: int):
     "A video file, as it is"
     if self.run:
-        self._try(lambda: self.run.log({name: self.wandb.Video(str(path), format=path.suffix[1:]), "global_step": step}))
+        self._try(
+            lambda: self.run.log({name: self.wandb.Video(str(path), format=path.suffix[1:]), "global_step": step})
+        )
 
-
-def _table(self: Mirror, name: str, rows, step: int): # rows: a DataFrame
+# %% ../../nbs/jobs.tracking.ipynb #6d5007bc
+@patch
+def table(self: Mirror, name: str, rows, step: int):  # rows: a DataFrame
     "Adds rows to a table"
+
     def add():
         table = self.tables.setdefault(name, self.wandb.Table(columns=list(rows.columns), log_mode="INCREMENTAL"))
         for row in rows.itertuples(index=False):
             table.add_data(*row)
         self.run.log({name: table, "global_step": step})
+
     if self.run:
         self._try(add)
 
-
-Mirror.image, Mirror.video, Mirror.table = _image, _video, _table
-
 # %% ../../nbs/jobs.tracking.ipynb #a94f8d76
-def inference_files(checkpoint: Path) -> list[Path]: # relative to the checkpoint
+def inference_files(checkpoint: Path) -> list[Path]:  # relative to the checkpoint
     "What is needed to load an agent"
     listed = read_json(checkpoint / "agent.json").get("files", {})
     return [Path("agent.json"), *map(Path, listed)]
@@ -114,8 +132,9 @@ def read_manifest(folder: Path) -> dict:
     except (OSError, ValueError):
         return {"name": f"checkpoint-{folder.name}", "versions": []}
 
-
-def _checkpoints(self: Mirror, folder: Path):
+# %% ../../nbs/jobs.tracking.ipynb #7c635bdd
+@patch
+def checkpoints(self: Mirror, folder: Path):
     "Adds the checkpoints that are new, and moves the aliases"
     found = [c for c in run_checkpoints(folder) if (c / "agent.json").exists()]
     best = read_json(folder / "best.json")["step"] if (folder / "best.json").exists() else None
@@ -124,27 +143,32 @@ def _checkpoints(self: Mirror, folder: Path):
     for c in found:
         step = step_of(c)
         aliases = [f"step-{step}", *(["latest"] if c == found[-1] else []), *(["best"] if step == best else [])]
-        versions.append({"step": step, "folder": str(c.relative_to(folder)), "files": [str(p) for p in inference_files(c)], "aliases": aliases})
+        versions.append(
+            {
+                "step": step,
+                "folder": str(c.relative_to(folder)),
+                "files": [str(p) for p in inference_files(c)],
+                "aliases": aliases,
+            }
+        )
         if self.run and old.get(step, {}).get("aliases") != aliases and (step not in old or len(aliases) > 1):
             self._try(self._upload, c, name, aliases)
     if versions != list(old.values()):
         write_json(folder / "artifacts.json", {"name": name, "versions": versions})
 
-
+# %% ../../nbs/jobs.tracking.ipynb #67f3f579
+@patch
 def _upload(self: Mirror, checkpoint: Path, name: str, aliases: list[str]):
     artifact = self.wandb.Artifact(name, type="model", metadata={"step": step_of(checkpoint)})
     for path in inference_files(checkpoint):
         artifact.add_file(str(checkpoint / path), name=str(path))
     self.run.log_artifact(artifact, aliases=aliases)
 
-
-Mirror.checkpoints, Mirror._upload = _checkpoints, _upload
-
 # %% ../../nbs/jobs.tracking.ipynb #72e4a5aa
 def checkpoint_of(
-    artifact: str,             # checkpoint-<run>:step-100, :latest or :best; without a colon the latest
-    runs: str | Path = "",     # folder to look in; "" = the project's runs/
-) -> Path:                     # a checkpoint's folder
+    artifact: str,  # checkpoint-<run>:step-100, :latest or :best; without a colon the latest
+    runs: str | Path = "",  # folder to look in; "" = the project's runs/
+) -> Path:  # a checkpoint's folder
     "A checkpoint by its artifact's name; raises CheckpointError"
     name, _, alias = artifact.partition(":")
     for path in sorted((Path(runs) if runs else project_root() / "runs").rglob("artifacts.json")):
@@ -154,7 +178,10 @@ def checkpoint_of(
                 return path.parent / version["folder"]
     if os.environ.get("WANDB_API_KEY") and os.environ.get("WANDB_MODE") not in ("offline", "disabled"):
         import wandb
+
         full = artifact if "/" in artifact else f"{os.environ.get('WANDB_PROJECT') or 'craftax_nb'}/{artifact}"
         with contextlib.suppress(Exception):
             return Path(wandb.Api().artifact(full if ":" in full else full + ":latest").download())
-    raise CheckpointError(f"no artifact {artifact}: no artifacts.json under runs/ names it, and W&B did not give it; give a checkpoint's folder, or set WANDB_API_KEY")
+    raise CheckpointError(
+        f"no artifact {artifact}: no artifacts.json under runs/ names it, and W&B did not give it; give a checkpoint's folder, or set WANDB_API_KEY"
+    )

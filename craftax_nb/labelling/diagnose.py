@@ -9,24 +9,29 @@ __all__ = ['SAME', 'COSINE', 'SHARE', 'Diagnosis', 'compare', 'diagnose', 'recom
 from dataclasses import dataclass
 
 import numpy as np
+from ..lm.recipe import Recipe, differences
+from fastcore.basics import patch
 
 from .plan import label_points
-from .recipe import Recipe, differences
 from .store import Labels, moments
 
 # %% ../../nbs/labelling.diagnose.ipynb #f40a5e66
 SAME, COSINE, SHARE = 1e-4, 0.999, 0.1  # bounds: of the largest component; in every pair; of the variance over states
 
-def _cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray: # (n,)
+
+def _cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:  # (n,)
     return (x * y).sum(1) / np.maximum(np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1), 1e-30)
 
+# %% ../../nbs/labelling.diagnose.ipynb #b128367d
 def _share(x: np.ndarray, y: np.ndarray) -> float:
     "What the difference amounts to, in parts of x's variance over states"
     return float(((x - y) ** 2).sum() / max(((x - x.mean(0)) ** 2).sum(), 1e-30))
 
+
 def _alike(x: np.ndarray, y: np.ndarray) -> str:
     "'same', 'same up to dtype' or ''"
-    if (np.abs(x - y).max(1) <= SAME * np.abs(x).max(1)).all(): return "same"
+    if (np.abs(x - y).max(1) <= SAME * np.abs(x).max(1)).all():
+        return "same"
     return "same up to dtype" if _cosine(x, y).min() >= COSINE and _share(x, y) <= SHARE else ""
 
 # %% ../../nbs/labelling.diagnose.ipynb #644ae796
@@ -37,6 +42,7 @@ def _factors(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     left = float(1 - ((zx * zy).mean(0) ** 2).mean()) if moving.any() else 1.0
     return float((x * y).sum() / max((x * x).sum(), 1e-30)), left
 
+# %% ../../nbs/labelling.diagnose.ipynb #9de45341
 def _elsewhere(x: np.ndarray, y: np.ndarray) -> float:
     "The share of y's rows that equal another row of x, and not their own, up to dtype"
     std = np.maximum(x.std(0), 1e-12)
@@ -44,6 +50,7 @@ def _elsewhere(x: np.ndarray, y: np.ndarray) -> float:
     apart = (zx**2).sum(1)[None] + (zy**2).sum(1)[:, None] - 2 * zy @ zx.T
     return float(((apart.min(1) <= SHARE * x.shape[1]) & (np.diag(apart) > 2 * SHARE * x.shape[1])).mean())
 
+# %% ../../nbs/labelling.diagnose.ipynb #5092f92c
 def _one_distribution(x: np.ndarray, y: np.ndarray) -> bool:
     "Whether means and deviations of the dimensions are alike as far as so many states can tell"
     std = np.maximum(x.std(0), 1e-12)
@@ -51,133 +58,201 @@ def _one_distribution(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(off <= 3 * np.sqrt(2 / len(x)) and 0.8 <= np.median(y.std(0) / std) <= 1.25)
 
 # %% ../../nbs/labelling.diagnose.ipynb #4936ad26
-def _verdict(x: np.ndarray, y: np.ndarray, names: tuple, differ: dict) -> tuple[str, str]: # kind, sentence
+def _verdict(x: np.ndarray, y: np.ndarray, names: tuple, differ: dict) -> tuple[str, str]:  # kind, sentence
     a, b = names
-    recipes = "the recipes differ in " + "; ".join(f"{k}: {v!r}, {w!r}" for k, (v, w) in differ.items()) if differ else "the recipes do not tell a difference"
-    if x.shape[1] != y.shape[1]: return "other model", f"other model: {a} is {x.shape[1]} wide, {b} {y.shape[1]}; {recipes}"
+    recipes = (
+        "the recipes differ in " + "; ".join(f"{k}: {v!r}, {w!r}" for k, (v, w) in differ.items())
+        if differ
+        else "the recipes do not tell a difference"
+    )
+    if x.shape[1] != y.shape[1]:
+        return "other model", f"other model: {a} is {x.shape[1]} wide, {b} {y.shape[1]}; {recipes}"
     if kind := _alike(x, y):
         off = (np.abs(x - y).max(1) / np.maximum(np.abs(x).max(1), 1e-30)).max()
-        return kind, f"{kind}: {b} differs from {a} by at most {off:.1e} of a vector's largest component, cosine at least {_cosine(x, y).min():.6f}"
+        return (
+            kind,
+            f"{kind}: {b} differs from {a} by at most {off:.1e} of a vector's largest component, cosine at least {_cosine(x, y).min():.6f}",
+        )
     factor, left = _factors(x, y)
-    if _alike(x * factor, y): return "scaled", f"scaled: {b} is {factor:.4g} times {a}; otherwise they agree"
+    if _alike(x * factor, y):
+        return "scaled", f"scaled: {b} is {factor:.4g} times {a}; otherwise they agree"
     if left <= SHARE and len(x) > 10:
-        return "scaled", f"scaled: each dimension of {b} is one of {a} times a factor plus an offset, as a normaliser does, or a norm that only one of them has; {recipes}"
+        return (
+            "scaled",
+            f"scaled: each dimension of {b} is one of {a} times a factor plus an offset, as a normaliser does, or a norm that only one of them has; {recipes}",
+        )
     moved, serious = _elsewhere(x, y), set(differ) - {"cadence", "dtype", "revision", "model"}
-    if moved >= 0.5: return "shuffled", f"shuffled: {moved:.0%} of the vectors of {b} are those of {a} for other states; order or pointers are wrong: label again"
+    if moved >= 0.5:
+        return (
+            "shuffled",
+            f"shuffled: {moved:.0%} of the vectors of {b} are those of {a} for other states; order or pointers are wrong: label again",
+        )
     if not serious and _one_distribution(x, y):
-        return "shuffled", f"shuffled: the vectors of {b} are distributed as those of {a} but belong to other states; order or pointers are wrong: label again"
+        return (
+            "shuffled",
+            f"shuffled: the vectors of {b} are distributed as those of {a} but belong to other states; order or pointers are wrong: label again",
+        )
     return "other model", f"other model, layer, prompt or pooling: {b} is not {a} in any simple way; {recipes}"
 
 # %% ../../nbs/labelling.diagnose.ipynb #60eeaee0
 @dataclass(frozen=True)
 class Diagnosis:
     "What two makers of hidden states say of the same states"
+
     names: tuple[str, str]
-    a: np.ndarray      # (n, width) float64
-    b: np.ndarray      # (n, width) float64
-    differ: dict       # recipe field -> (value of a, value of b)
-    kind: str          # "same", "same up to dtype", "scaled", "shuffled", "other model"
-    verdict: str       # a sentence
+    a: np.ndarray  # (n, width) float64
+    b: np.ndarray  # (n, width) float64
+    differ: dict  # recipe field -> (value of a, value of b)
+    kind: str  # "same", "same up to dtype", "scaled", "shuffled", "other model"
+    verdict: str  # a sentence
 
     @property
-    def comparable(self) -> bool: return self.a.shape == self.b.shape
+    def comparable(self) -> bool:
+        return self.a.shape == self.b.shape
+
     @property
-    def cosine(self) -> np.ndarray: return _cosine(self.a, self.b)  # (n,)
+    def cosine(self) -> np.ndarray:
+        return _cosine(self.a, self.b)  # (n,)
+
     @property
-    def norm_ratio(self) -> np.ndarray: return np.linalg.norm(self.b, axis=1) / np.maximum(np.linalg.norm(self.a, axis=1), 1e-30)  # (n,)
+    def norm_ratio(self) -> np.ndarray:
+        return np.linalg.norm(self.b, axis=1) / np.maximum(np.linalg.norm(self.a, axis=1), 1e-30)  # (n,)
+
     @property
     def drift(self) -> np.ndarray:  # (width,)
         "How far each dimension's mean moved, in a's standard deviations"
         return (self.b - self.a).mean(0) / np.maximum(self.a.std(0), 1e-12)
 
-    def __repr__(self) -> str: return f"{self.verdict} ({len(self.a)} states)"
+    def __repr__(self) -> str:
+        return f"{self.verdict} ({len(self.a)} states)"
 
+# %% ../../nbs/labelling.diagnose.ipynb #58b0ac00
 def compare(
-    a: np.ndarray,                           # (n, width) of n states
-    b: np.ndarray,                           # (n, width) of the same states
-    recipes: tuple = (None, None),           # their recipes, if known
+    a: np.ndarray,  # (n, width) of n states
+    b: np.ndarray,  # (n, width) of the same states
+    recipes: tuple = (None, None),  # their recipes, if known
     names: tuple[str, str] = ("a", "b"),
 ) -> Diagnosis:
     "The verdict on pairs of vectors; raises ValueError for fewer than 8 or for what is not finite"
-    if a.ndim != 2 or b.ndim != 2 or len(a) != len(b) or len(a) < 8: raise ValueError(f"vectors have the shapes {a.shape} and {b.shape}, expected (n, width) of the same n >= 8 states")
+    if a.ndim != 2 or b.ndim != 2 or len(a) != len(b) or len(a) < 8:
+        raise ValueError(
+            f"vectors have the shapes {a.shape} and {b.shape}, expected (n, width) of the same n >= 8 states"
+        )
     for name, v in zip(names, (a, b)):
-        if not np.isfinite(v).all(): raise ValueError(f"{name} holds vectors that are not finite; label again, in float32")
+        if not np.isfinite(v).all():
+            raise ValueError(f"{name} holds vectors that are not finite; label again, in float32")
     a, b = a.astype(np.float64), b.astype(np.float64)
     differ = differences(*recipes) if all(recipes) else {}
     return Diagnosis(tuple(names), a, b, differ, *_verdict(a, b, names, differ))
 
 # %% ../../nbs/labelling.diagnose.ipynb #f564aaf9
-def _table(self: Diagnosis):
+@patch
+def table(self: Diagnosis):
     "The measures as a table"
     import pandas as pd
-    rows = {"states": str(len(self.a)), f"width of {self.names[0]}": str(self.a.shape[1]), f"width of {self.names[1]}": str(self.b.shape[1])}
+
+    rows = {
+        "states": str(len(self.a)),
+        f"width of {self.names[0]}": str(self.a.shape[1]),
+        f"width of {self.names[1]}": str(self.b.shape[1]),
+    }
     if self.comparable:
         spread = lambda v, f: f"{np.median(v):{f}} ({v.min():{f}} to {v.max():{f}})"
         rows["cosine of a pair, median (range)"] = spread(self.cosine, ".5f")
         rows["cosine of unrelated states, median (range)"] = spread(_cosine(self.a, np.roll(self.a, 1, 0)), ".5f")
         rows["ratio of norms, median (range)"] = spread(self.norm_ratio, ".4f")
         rows["difference, in parts of the variance over states (unrelated: 2)"] = f"{_share(self.a, self.b):.2g}"
-        rows["drift of a dimension's mean, in standard deviations: root mean square (largest)"] = f"{np.sqrt((self.drift**2).mean()):.2g} ({np.abs(self.drift).max():.2g})"
+        rows["drift of a dimension's mean, in standard deviations: root mean square (largest)"] = (
+            f"{np.sqrt((self.drift**2).mean()):.2g} ({np.abs(self.drift).max():.2g})"
+        )
     rows |= {f"recipe: {k}": f"{v} | {w}" for k, (v, w) in self.differ.items()}
     return pd.DataFrame({"": rows.values()}, index=list(rows))
 
 # %% ../../nbs/labelling.diagnose.ipynb #c5a6407e
-def _plot(self: Diagnosis):
+@patch
+def plot(self: Diagnosis):
     "Cosines, norms and dimensions; a figure"
     import matplotlib.pyplot as plt
-    if not self.comparable: raise ValueError(f"no picture of vectors {self.a.shape[1]} and {self.b.shape[1]} wide: {self.verdict}")
+
+    if not self.comparable:
+        raise ValueError(f"no picture of vectors {self.a.shape[1]} and {self.b.shape[1]} wide: {self.verdict}")
     fig, axes = plt.subplots(1, 4, figsize=(17, 3.8), constrained_layout=True)
     a, b = self.names
     groups = {"same state": self.cosine, f"other states of {a}": _cosine(self.a, np.roll(self.a, 1, 0))}
     low, high = min(v.min() for v in groups.values()), max(v.max() for v in groups.values())
     edges = np.linspace(low - 1e-6, high + 1e-6, 41)
-    for (name, v), shade in zip(groups.items(), ("tab:blue", "0.7")): axes[0].hist(v, edges, alpha=0.7, color=shade, label=name)
-    axes[0].legend(); axes[0].set(xlabel=f"cosine of {a} and {b}", ylabel="states")
+    for (name, v), shade in zip(groups.items(), ("tab:blue", "0.7")):
+        axes[0].hist(v, edges, alpha=0.7, color=shade, label=name)
+    axes[0].legend()
+    axes[0].set(xlabel=f"cosine of {a} and {b}", ylabel="states")
     low, high = min(self.norm_ratio.min(), 0.99), max(self.norm_ratio.max(), 1.01)
-    axes[1].hist(self.norm_ratio, np.linspace(low, high, 41)); axes[1].axvline(1, color="0.6", lw=1); axes[1].set(xlabel=f"norm of {b} / norm of {a}", ylabel="states")
-    axes[2].plot(np.sort(self.drift), np.linspace(0, 1, len(self.drift))); axes[2].axvline(0, color="0.6", lw=1)
+    axes[1].hist(self.norm_ratio, np.linspace(low, high, 41))
+    axes[1].axvline(1, color="0.6", lw=1)
+    axes[1].set(xlabel=f"norm of {b} / norm of {a}", ylabel="states")
+    axes[2].plot(np.sort(self.drift), np.linspace(0, 1, len(self.drift)))
+    axes[2].axvline(0, color="0.6", lw=1)
     span = max(0.1, 1.05 * np.abs(self.drift).max())
-    axes[2].set(xlabel="drift of a dimension's mean (standard deviations)", ylabel="share of dimensions", xlim=(-span, span))
+    axes[2].set(
+        xlabel="drift of a dimension's mean (standard deviations)", ylabel="share of dimensions", xlim=(-span, span)
+    )
     std = np.maximum(self.a.std(0), 1e-12)
     zx, zy = ((v - self.a.mean(0)) / std for v in (self.a, self.b))
     drawn = np.random.default_rng(0).integers(zx.size, size=4000)
-    axes[3].plot(zx.ravel()[drawn], zy.ravel()[drawn], ".", ms=2, alpha=0.4); axes[3].axline((0, 0), slope=1, color="0.6", lw=1)
+    axes[3].plot(zx.ravel()[drawn], zy.ravel()[drawn], ".", ms=2, alpha=0.4)
+    axes[3].axline((0, 0), slope=1, color="0.6", lw=1)
     tall = max(4.0, np.quantile(np.abs(zy), 0.99))
-    axes[3].set(xlabel=f"component of {a}, normalised", ylabel=f"the same of {b}, normalised like {a}", xlim=(-4, 4), ylim=(-tall, tall))
-    for ax in axes: ax.locator_params(axis="x", nbins=5)
+    axes[3].set(
+        xlabel=f"component of {a}, normalised",
+        ylabel=f"the same of {b}, normalised like {a}",
+        xlim=(-4, 4),
+        ylim=(-tall, tall),
+    )
+    for ax in axes:
+        ax.locator_params(axis="x", nbins=5)
     fig.suptitle(self.verdict.split("; ")[0], fontsize=10)
     return fig
-
-Diagnosis.table, Diagnosis.plot = _table, _plot
 
 # %% ../../nbs/labelling.diagnose.ipynb #d2cf6f8e
 def _sets(sides: tuple, dataset) -> list[Labels]:
     "The label sets among them; raises ValueError when they can't be compared"
     sets = [s for s in sides if isinstance(s, Labels)]
     if dataset is None and (len(sets) < len(sides) or len({s.recipe.cadence for s in sets}) > 1):
-        raise ValueError("the dataset is needed beside a labeller, and for label sets of different cadence: diagnose(a, b, load_dataset(...))")
+        raise ValueError(
+            "the dataset is needed beside a labeller, and for label sets of different cadence: diagnose(a, b, load_dataset(...))"
+        )
     sizes = {len(s.pointer) for s in sets} | ({dataset.num_transitions} if dataset is not None else set())
     hashes = {h for s in sets if (h := s.info.get("dataset_hash"))} | ({dataset.hash} if dataset is not None else set())
-    if len(sizes) > 1 or len(hashes) > 1: raise ValueError(f"not of one dataset: transitions {sorted(sizes)}, hashes {sorted(hashes)}; give the dataset that was labelled")
+    if len(sizes) > 1 or len(hashes) > 1:
+        raise ValueError(
+            f"not of one dataset: transitions {sorted(sizes)}, hashes {sorted(hashes)}; give the dataset that was labelled"
+        )
     return sets
 
-def _vectors(side, dataset, at: np.ndarray) -> np.ndarray: # (n, width) float32
+# %% ../../nbs/labelling.diagnose.ipynb #899fb079
+def _vectors(side, dataset, at: np.ndarray) -> np.ndarray:  # (n, width) float32
     "What a label set or a labeller says of transitions"
-    if isinstance(side, Labels): return side.of(at)
-    return side(dataset.codes(at), _past(dataset, at, side.recipe.history)) if side.recipe.history else side(dataset.codes(at))
+    if isinstance(side, Labels):
+        return side.of(at)
+    return (
+        side(dataset.codes(at), _past(dataset, at, side.recipe.history))
+        if side.recipe.history
+        else side(dataset.codes(at))
+    )
 
-def _past(dataset, at: np.ndarray, history: int) -> np.ndarray: # (history, n, width) uint8, oldest first
+# %% ../../nbs/labelling.diagnose.ipynb #58b3333a
+def _past(dataset, at: np.ndarray, history: int) -> np.ndarray:  # (history, n, width) uint8, oldest first
     "Codes of the states before, zeros before an episode's start"
     there = dataset.step_of[at] >= np.arange(history, 0, -1)[:, None]
     back = np.where(there, at - np.arange(history, 0, -1)[:, None], at)
     return np.where(there[..., None], dataset.codes(back.ravel()).reshape(history, len(at), -1), 0).astype(np.uint8)
 
+# %% ../../nbs/labelling.diagnose.ipynb #e9c07901
 def diagnose(
-    a,                                 # Labels, or a labeller: codes -> hidden states, with `recipe` (Labeller, RemoteLabeller)
-    b,                                 # as a
-    dataset=None,                      # of data.shards; two label sets of one cadence don't need it
-    states: int = 400,                 # most states that are compared
-    seed: int = 0,                     # which
+    a,  # Labels, or a labeller: codes -> hidden states, with `recipe` (Labeller, RemoteLabeller)
+    b,  # as a
+    dataset=None,  # of data.shards; two label sets of one cadence don't need it
+    states: int = 400,  # most states that are compared
+    seed: int = 0,  # which
     names: tuple[str, str] = ("a", "b"),
 ) -> Diagnosis:
     "Compares two sources of hidden states on states that both know; raises ValueError when they have fewer than 8 in common"
@@ -185,23 +260,26 @@ def diagnose(
     at = np.arange(dataset.num_transitions if dataset is not None else len(sets[0].pointer))
     for s in sets:
         own = s.pointer >= 0
-        if dataset is not None: own = own & (dataset.step_of % s.recipe.cadence == 0)
+        if dataset is not None:
+            own = own & (dataset.step_of % s.recipe.cadence == 0)
         at = at[own[at]]
-    if sets: at = at[np.unique(np.stack([s.pointer[at] for s in sets]), axis=1, return_index=True)[1]]
+    if sets:
+        at = at[np.unique(np.stack([s.pointer[at] for s in sets]), axis=1, return_index=True)[1]]
     at = np.sort(np.random.default_rng(seed).permutation(at)[:states])
-    if len(at) < 8: raise ValueError(f"{names[0]} and {names[1]} know {len(at)} states in common, expected at least 8: label more")
+    if len(at) < 8:
+        raise ValueError(f"{names[0]} and {names[1]} know {len(at)} states in common, expected at least 8: label more")
     return compare(_vectors(a, dataset, at), _vectors(b, dataset, at), (a.recipe, b.recipe), names)
 
 # %% ../../nbs/labelling.diagnose.ipynb #ed11f2e0
 def recomputed_stats(
-    labeller,                 # Labeller, RemoteLabeller: codes -> hidden states, with `recipe`
-    dataset,                  # of data.shards
+    labeller,  # Labeller, RemoteLabeller: codes -> hidden states, with `recipe`
+    dataset,  # of data.shards
     transitions: int = 1000,  # sampled; as many as there are, or more: all
-    seed: int = 0,            # of the sample
-    block: int = 256,         # states asked for at a time
-) -> tuple[np.ndarray, np.ndarray, int]: # mean and std, (width,) float32, and from how many distinct states
+    seed: int = 0,  # of the sample
+    block: int = 256,  # states asked for at a time
+) -> tuple[np.ndarray, np.ndarray, int]:  # mean and std, (width,) float32, and from how many distinct states
     "Statistics of hidden states over transitions, each with the label of its cadence's last multiple"
     some = np.random.default_rng(seed).permutation(dataset.num_transitions)[:transitions]
     points, counts = np.unique(label_points(dataset.step_of, labeller.recipe.cadence)[some], return_counts=True)
-    hidden = np.concatenate([_vectors(labeller, dataset, points[i:i + block]) for i in range(0, len(points), block)])
+    hidden = np.concatenate([_vectors(labeller, dataset, points[i : i + block]) for i in range(0, len(points), block)])
     return *moments(hidden, counts), len(points)

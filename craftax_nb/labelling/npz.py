@@ -11,12 +11,12 @@ import os
 from pathlib import Path
 
 import numpy as np
+from ..lm.recipe import Recipe
 
 from ..data.dense import codes_of
 from ..data.returns import returns_to_go
 from ..data.shards import WORLD, Dataset, Episode, load_dataset, write_shard
 from ..jobs.files import resolve, show_path
-from .recipe import Recipe
 from .store import Labels, save_labels
 from ..world.codes import CLASSIC, FULL, decode
 from ..world.env import World
@@ -33,7 +33,7 @@ def pack_obs(
     spec, obs = (CLASSIC if codes.shape[-1] == CLASSIC.width else FULL), decode(codes)
     return {"obs_map_bits": np.packbits(obs[:, : spec.map_dim] > 0, axis=1), "obs_aux": obs[:, spec.map_dim :]}
 
-
+# %% ../../nbs/labelling.npz.ipynb #c6e2ed19
 def unpack_obs(
     file: dict,  # obs, or obs_map_bits and obs_aux
 ) -> np.ndarray:  # (n, width) uint8
@@ -46,9 +46,13 @@ def unpack_obs(
     sizes = {(-(-s.map_dim // 8), s.tail_dim): s for s in (FULL, CLASSIC)}
     spec = sizes.get((bits.shape[-1], aux.shape[-1]))
     if spec is None or bits.dtype != np.uint8 or bits.ndim != 2:
-        raise NpzError(f"obs_map_bits is {bits.dtype} {bits.shape} and obs_aux {aux.shape}, expected uint8 (N, bytes) and (N, floats) with bytes, floats = "
-                       f"{' or, of Classic, '.join(f'{b}, {f}' for b, f in sizes)}")
-    return codes_of(np.concatenate([np.unpackbits(bits, axis=1, count=spec.map_dim).astype(np.float32), aux.astype(np.float32)], 1))
+        raise NpzError(
+            f"obs_map_bits is {bits.dtype} {bits.shape} and obs_aux {aux.shape}, expected uint8 (N, bytes) and (N, floats) with bytes, floats = "
+            f"{' or, of Classic, '.join(f'{b}, {f}' for b, f in sizes)}"
+        )
+    return codes_of(
+        np.concatenate([np.unpackbits(bits, axis=1, count=spec.map_dim).astype(np.float32), aux.astype(np.float32)], 1)
+    )
 
 # %% ../../nbs/labelling.npz.ipynb #0e6531e7
 def export_npz(
@@ -64,17 +68,30 @@ def export_npz(
     folder = resolve(folder)
     folder.mkdir(parents=True, exist_ok=True)
     zeros = np.zeros(data.num_transitions, np.float32)
-    to_go = returns_to_go(np.asarray(data.reward), np.asarray(data.terminated), np.asarray(data.truncated), zeros if bootstrap is None else bootstrap, gamma)
+    to_go = returns_to_go(
+        np.asarray(data.reward),
+        np.asarray(data.terminated),
+        np.asarray(data.truncated),
+        zeros if bootstrap is None else bootstrap,
+        gamma,
+    )
     paths = []
     for number, start in enumerate(range(0, data.num_transitions, rows)):
         at = np.arange(start, min(start + rows, data.num_transitions))
         codes = data.codes(at)
         out = pack_obs(codes) if packed else {"obs": decode(codes)}
-        out |= {"action": data.action[at].astype(np.int32), "reward": data.reward[at], "done": data.terminated[at] | data.truncated[at],
-                "log_prob": data.log_prob[at], "return_to_go": to_go[at]}
+        out |= {
+            "action": data.action[at].astype(np.int32),
+            "reward": data.reward[at],
+            "done": data.terminated[at] | data.truncated[at],
+            "log_prob": data.log_prob[at],
+            "return_to_go": to_go[at],
+        }
         if labels is not None:
             pointer = labels.pointer[at]
-            out["hidden_state"] = np.where(pointer[:, None] >= 0, labels.hidden[np.maximum(pointer, 0)], np.float32(np.nan))
+            out["hidden_state"] = np.where(
+                pointer[:, None] >= 0, labels.hidden[np.maximum(pointer, 0)], np.float32(np.nan)
+            )
         paths.append(folder / f"{number:06d}.npz")
         part = folder / f".{paths[-1].name}.tmp-{os.getpid()}.npz"
         np.savez(part, **out)
@@ -82,9 +99,17 @@ def export_npz(
     return paths
 
 # %% ../../nbs/labelling.npz.ipynb #bd42ba96
-LOST = ("whether done was a termination or a truncation (taken for a termination)", "the observation after the last step of an episode (the one before it stands there)",
-        "the last step of a stretch that does not end in done (its observation ends the episode, which is marked as cut)", "achievements (none is known)", "values (NaN)",
-        "seeds", "the version of craftax", "mobs that upstream's observation has lost", "where projectiles fly, and the brightness of lit tiles")
+LOST = (
+    "whether done was a termination or a truncation (taken for a termination)",
+    "the observation after the last step of an episode (the one before it stands there)",
+    "the last step of a stretch that does not end in done (its observation ends the episode, which is marked as cut)",
+    "achievements (none is known)",
+    "values (NaN)",
+    "seeds",
+    "the version of craftax",
+    "mobs that upstream's observation has lost",
+    "where projectiles fly, and the brightness of lit tiles",
+)
 
 
 def pool_tokens(
@@ -95,10 +120,12 @@ def pool_tokens(
     if hidden.ndim == 2:
         return hidden.astype(np.float32)
     if hidden.ndim != 3 or pooling not in ("mean", "last"):
-        raise NpzError(f"hidden_state has shape {hidden.shape} and pooling is {pooling!r}, expected (N, H), or (N, tokens, H) with pooling 'mean' or 'last'")
+        raise NpzError(
+            f"hidden_state has shape {hidden.shape} and pooling is {pooling!r}, expected (N, H), or (N, tokens, H) with pooling 'mean' or 'last'"
+        )
     return hidden.mean(1, dtype=np.float32) if pooling == "mean" else hidden[:, -1].astype(np.float32)
 
-
+# %% ../../nbs/labelling.npz.ipynb #61815d87
 def _stretch_episodes(
     rows: dict,  # codes, action, reward, done, log_prob of one environment, one step after the other
 ) -> tuple[list[Episode], int]:  # and how many steps they hold, from the first
@@ -111,10 +138,19 @@ def _stretch_episodes(
             last, here = np.arange(steps) == steps - 1, slice(start, start + steps)
             codes = rows["codes"][start:end]
             nothing = np.full(steps, np.nan, np.float32)
-            episodes.append(Episode(codes=np.concatenate([codes, codes[-1:]]) if ended else codes, action=rows["action"][here].astype(np.uint8),
-                                    reward=rows["reward"][here].astype(np.float32), terminated=last & ended, truncated=last & (not ended),
-                                    log_prob=rows["log_prob"][here].astype(np.float32) if "log_prob" in rows else nothing, value=nothing,
-                                    unlocked=np.full(rows["achievements"], -1, np.int32), cut=bool(not ended)))
+            episodes.append(
+                Episode(
+                    codes=np.concatenate([codes, codes[-1:]]) if ended else codes,
+                    action=rows["action"][here].astype(np.uint8),
+                    reward=rows["reward"][here].astype(np.float32),
+                    terminated=last & ended,
+                    truncated=last & (not ended),
+                    log_prob=rows["log_prob"][here].astype(np.float32) if "log_prob" in rows else nothing,
+                    value=nothing,
+                    unlocked=np.full(rows["achievements"], -1, np.int32),
+                    cut=bool(not ended),
+                )
+            )
             start = end if ended else start + steps
     return episodes, start
 
@@ -127,8 +163,14 @@ def _read(path: Path, num_envs: int) -> dict:
         raise NpzError(f"{show_path(path)} has no {', '.join(sorted(missing))}; it has {', '.join(file)}")
     n = len(file["action"])
     if n % num_envs or any(len(x) != n for x in file.values()):
-        raise NpzError(f"{show_path(path)} has rows {({k: len(x) for k, x in file.items()})}, expected one number of them that {num_envs} environments divide")
-    kept = {name: np.asarray(file[name]) for name in ("action", "reward", "done", "log_prob", "hidden_state") if name in file}
+        raise NpzError(
+            f"{show_path(path)} has rows { ({k: len(x) for k, x in file.items()}) }, expected one number of them that {num_envs} environments divide"
+        )
+    kept = {
+        name: np.asarray(file[name])
+        for name in ("action", "reward", "done", "log_prob", "hidden_state")
+        if name in file
+    }
     return kept | {"codes": unpack_obs(file)}
 
 # %% ../../nbs/labelling.npz.ipynb #73836d77
@@ -143,38 +185,51 @@ def import_npz(
 ) -> Dataset:
     "The files as a data set, with their hidden states as labels; NpzError or ValueError for what does not follow the layout"
     paths, folder = sorted(resolve(source).glob("*.npz")), resolve(folder)
-    if not paths: raise NpzError(f"{show_path(resolve(source))} holds no .npz files; give the folder that holds them")
-    if any(folder.glob("shard-*")): raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
+    if not paths:
+        raise NpzError(f"{show_path(resolve(source))} holds no .npz files; give the folder that holds them")
+    if any(folder.glob("shard-*")):
+        raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
     with np.load(paths[0]) as first:
         vectors = [] if "hidden_state" in first.files else None
-        if vectors is not None: pool_tokens(first["hidden_state"][:1], pooling)
+        if vectors is not None:
+            pool_tokens(first["hidden_state"][:1], pooling)
     joined_rows, policy = [], {"job": "import_npz", "lost": list(LOST)}
     for number, path in enumerate(paths):
         rows = _read(path, num_envs)
         if joined:
             joined_rows.append(rows)
-            if number < len(paths) - 1: continue
+            if number < len(paths) - 1:
+                continue
             rows = {name: np.concatenate([r[name] for r in joined_rows]) for name in rows}
         _write_rows(folder / f"shard-{number:09d}", rows, num_envs, policy, number, vectors, pooling)
     data = Dataset(folder)
     say(f"{data}; not in these files: {'; '.join(LOST)}")
-    if vectors: _save_vectors(data, np.concatenate(vectors), recipe or _unknown_recipe(pooling))
+    if vectors:
+        _save_vectors(data, np.concatenate(vectors), recipe or _unknown_recipe(pooling))
     return data
 
-
-def _write_rows(folder: Path, rows: dict, num_envs: int, policy: dict, number: int, vectors: list | None, pooling: str) -> None:
+# %% ../../nbs/labelling.npz.ipynb #eefc4a4b
+def _write_rows(
+    folder: Path, rows: dict, num_envs: int, policy: dict, number: int, vectors: list | None, pooling: str
+) -> None:
     "A shard of the episodes of all environments"
     hidden, spec = rows.pop("hidden_state", None), FULL if rows["codes"].shape[1] == FULL.width else CLASSIC
     world, found, order = World(spec.env_name), [], []
     for env in range(num_envs):
-        episodes, steps = _stretch_episodes({name: x[env::num_envs] for name, x in rows.items()} | {"achievements": len(world.achievement_names)})
+        episodes, steps = _stretch_episodes(
+            {name: x[env::num_envs] for name, x in rows.items()} | {"achievements": len(world.achievement_names)}
+        )
         found += episodes
         order.append(env + num_envs * np.arange(steps))
-    if not found: raise NpzError(f"file number {number} holds no whole step: one row that is not done has no observation after it; join the files")
+    if not found:
+        raise NpzError(
+            f"file number {number} holds no whole step: one row that is not done has no observation after it; join the files"
+        )
     about = {name: getattr(world, name) for name in WORLD} | {"craftax_version": "unknown", "upstream_exact": True}
     write_shard(folder, found, about, policy, number)
     if vectors is not None:
-        if hidden is None: raise NpzError(f"file number {number} has no hidden_state, the first one has")
+        if hidden is None:
+            raise NpzError(f"file number {number} has no hidden_state, the first one has")
         vectors.append(pool_tokens(hidden[np.concatenate(order)], pooling))
 
 # %% ../../nbs/labelling.npz.ipynb #5240f40b
@@ -182,7 +237,7 @@ def _unknown_recipe(pooling: str) -> Recipe:
     unknown = {name: "unknown" for name in ("text_format", "prompt", "norm", "revision", "weights_hash", "prompt_hash")}
     return Recipe(model="imported", **unknown | {"norm": "none"}, pooling=pooling or "mean")
 
-
+# %% ../../nbs/labelling.npz.ipynb #3d44e556
 def _save_vectors(data: Dataset, hidden: np.ndarray, recipe: Recipe) -> Labels:
     "Label set of one vector a transition, equal ones once; rows that are not finite are no labels"
     there = np.flatnonzero(np.isfinite(hidden).all(1))
@@ -191,4 +246,11 @@ def _save_vectors(data: Dataset, hidden: np.ndarray, recipe: Recipe) -> Labels:
     order = sorted(first, key=first.get)
     row_of, pointer = {key: i for i, key in enumerate(order)}, np.full(len(hidden), -1, np.int32)
     pointer[there] = [row_of[key] for key in keys]
-    return save_labels(data.folder / "labels" / recipe.hash, recipe, order, [(order, hidden[there][[first[key] for key in order]])], pointer, dataset_hash=data.hash)
+    return save_labels(
+        data.folder / "labels" / recipe.hash,
+        recipe,
+        order,
+        [(order, hidden[there][[first[key] for key in order]])],
+        pointer,
+        dataset_hash=data.hash,
+    )

@@ -15,27 +15,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from ..lm.recipe import Recipe
 
-from .recipe import Recipe
 from .store import LabelError
 
 # %% ../../nbs/labelling.plan.ipynb #fffe2618
 def label_points(
-    step_of: np.ndarray, # (transitions,) step inside the episode
+    step_of: np.ndarray,  # (transitions,) step inside the episode
     cadence: int,
-) -> np.ndarray:         # (transitions,) int64: the transition whose label each one carries
+) -> np.ndarray:  # (transitions,) int64: the transition whose label each one carries
     "Which transition's label each transition carries"
     return np.arange(len(step_of)) - step_of % cadence
 
 # %% ../../nbs/labelling.plan.ipynb #e4c09690
 def state_texts(
-    dataset,         # of data.shards: step_of, codes
+    dataset,  # of data.shards: step_of, codes
     at: np.ndarray,  # (n,) transitions
     recipe: Recipe,
-    describe=None,   # codes, format -> texts; world.text's
+    describe=None,  # codes, format -> texts; world.text's
 ) -> list[str]:
     "What a model reads of states"
-    from craftax_nb.labelling.prompt import observation_texts
+    from craftax_nb.lm.prompt import observation_texts
+
     codes, past = dataset.codes(at), []
     for back in range(recipe.history, 0, -1):  # oldest first
         there = dataset.step_of[at] >= back
@@ -46,18 +47,19 @@ def state_texts(
 @dataclass(frozen=True)
 class Plan:
     "What a dataset needs labelled"
-    texts: list[str]    # distinct, in order of first appearance: a text's place is its row
-    pointer: np.ndarray # (transitions,) int32 rows, -1 after `max_labels` was reached
-    states: int         # states that get a label, repeated texts counted
-    episodes: int       # episodes with labels
+
+    texts: list[str]  # distinct, in order of first appearance: a text's place is its row
+    pointer: np.ndarray  # (transitions,) int32 rows, -1 after `max_labels` was reached
+    states: int  # states that get a label, repeated texts counted
+    episodes: int  # episodes with labels
 
 # %% ../../nbs/labelling.plan.ipynb #8e9623f4
 def plan_labels(
-    dataset,                 # of data.shards: start, length, step_of, codes
+    dataset,  # of data.shards: start, length, step_of, codes
     recipe: Recipe,
     max_labels: int | None,  # None or 0: all
-    describe=None,           # codes, format -> texts; world.text's
-    block: int = 4096,       # states described at a time
+    describe=None,  # codes, format -> texts; world.text's
+    block: int = 4096,  # states described at a time
 ) -> Plan:
     "Distinct texts of a dataset and a pointer from each transition"
     points = label_points(dataset.step_of, recipe.cadence)
@@ -65,28 +67,34 @@ def plan_labels(
     row_of, row_at, pointer, states, e, episodes = {}, {}, np.full(len(points), -1, np.int32), 0, 0, len(dataset.length)
     while e < episodes:
         last = max(e + 1, int(np.searchsorted(np.cumsum(per_episode[e:]), block, side="right")) + e)
-        at = np.concatenate([np.arange(s, s + n, recipe.cadence) for s, n in zip(dataset.start[e:last], dataset.length[e:last])])
+        at = np.concatenate(
+            [np.arange(s, s + n, recipe.cadence) for s, n in zip(dataset.start[e:last], dataset.length[e:last])]
+        )
         texts, cut = state_texts(dataset, at, recipe, describe), 0
         for i in range(e, last):
-            mine = texts[cut:cut + per_episode[i]]
+            mine = texts[cut : cut + per_episode[i]]
             new = [t for t in dict.fromkeys(mine) if t not in row_of]
-            if max_labels and i and len(row_of) + len(new) > max_labels: return Plan(list(row_of), pointer, states, i)
-            for t in new: row_of[t] = len(row_of)
-            row_at.update(zip(at[cut:cut + per_episode[i]].tolist(), map(row_of.get, mine)))
+            if max_labels and i and len(row_of) + len(new) > max_labels:
+                return Plan(list(row_of), pointer, states, i)
+            for t in new:
+                row_of[t] = len(row_of)
+            row_at.update(zip(at[cut : cut + per_episode[i]].tolist(), map(row_of.get, mine)))
             span = np.arange(dataset.start[i], dataset.start[i] + dataset.length[i])
             pointer[span] = [row_at[p] for p in points[span].tolist()]
             row_at.clear()
-            cut += per_episode[i]; states += per_episode[i]
+            cut += per_episode[i]
+            states += per_episode[i]
         e = last
     return Plan(list(row_of), pointer, int(states), episodes)
 
 # %% ../../nbs/labelling.plan.ipynb #1d3a6682
 def layer_parameters(
-    folder: str | Path, # a model's
-    layer: int,         # up to which
-) -> float:             # parameters in matrices of the layers below it
+    folder: str | Path,  # a model's
+    layer: int,  # up to which
+) -> float:  # parameters in matrices of the layers below it
     "Parameters that a token is multiplied with"
     from safetensors import safe_open
+
     found = {}
     for file in Path(folder).glob("*.safetensors"):
         with safe_open(file, "np") as f:
@@ -95,55 +103,85 @@ def layer_parameters(
                     found[int(m[1])] = found.get(int(m[1]), 0) + shape[0] * shape[1]
     return float(sum(n for i, n in found.items() if i < layer))
 
+# %% ../../nbs/labelling.plan.ipynb #700acb99
 def matmul_speed(
-    device: str = "cpu",     # or "cuda"
+    device: str = "cpu",  # or "cuda"
     dtype: str = "float32",
-) -> float:                  # floating-point operations a second, of one thread or one GPU
+) -> float:  # floating-point operations a second, of one thread or one GPU
     "Speed of a matrix product"
     import torch
+
     n, before = 4096 if device == "cuda" else 768, torch.get_num_threads()
     a, times = torch.ones(n, n, device=device, dtype=getattr(torch, dtype)), []
     torch.set_num_threads(1)
     try:
         for _ in range(5):
-            t = time.perf_counter(); (a @ a)[0, 0].item(); times.append(time.perf_counter() - t)
-    finally: torch.set_num_threads(before)
+            t = time.perf_counter()
+            (a @ a)[0, 0].item()
+            times.append(time.perf_counter() - t)
+    finally:
+        torch.set_num_threads(before)
     return 2 * n**3 / sorted(times)[2]
 
 # %% ../../nbs/labelling.plan.ipynb #87b2140e
-prefill, decode = {"cpu": 0.8, "cuda": 0.4}, {"cpu": 0.3, "cuda": 0.05}  # shares of the matrix product's speed: reading, and writing token by token
+prefill, decode = (
+    {"cpu": 0.8, "cuda": 0.4},
+    {"cpu": 0.3, "cuda": 0.05},
+)  # shares of the matrix product's speed: reading, and writing token by token
+
 
 def estimate(
     texts: list[str],  # to be labelled
-    recipe: Recipe,    # resolved
-    workers: int,      # at least 1
-) -> dict:             # labels, tokens (read and generated), seconds, bytes
+    recipe: Recipe,  # resolved
+    workers: int,  # at least 1
+) -> dict:  # labels, tokens (read and generated), seconds, bytes
     "What labelling will take, roughly"
     import torch
+    from craftax_nb.lm.models import model_folder
     from transformers import AutoConfig, AutoTokenizer
 
-    from craftax_nb.labelling.models import model_folder
-    if not texts: return dict(labels=0, tokens=0, seconds=0.0, bytes=0)
+    if not texts:
+        return dict(labels=0, tokens=0, seconds=0.0, bytes=0)
     folder, device = model_folder(recipe.model), "cuda" if torch.cuda.is_available() else "cpu"
     config, written = AutoConfig.from_pretrained(folder).get_text_config(), recipe.generated_tokens
-    some = texts[::max(1, len(texts) // 64)] if recipe.text_format != "image" else [""]  # a frame is a few tokens
+    some = texts[:: max(1, len(texts) // 64)] if recipe.text_format != "image" else [""]  # a frame is a few tokens
     read = float(np.mean([len(x) for x in AutoTokenizer.from_pretrained(folder)(some)["input_ids"]]))
-    speed = matmul_speed(device, recipe.dtype) * (min(max(1, workers), len(os.sched_getaffinity(0))) if device == "cpu" else 1)
-    below, whole = layer_parameters(folder, recipe.layer), layer_parameters(folder, config.num_hidden_layers) + config.vocab_size * config.hidden_size
+    speed = matmul_speed(device, recipe.dtype) * (
+        min(max(1, workers), len(os.sched_getaffinity(0))) if device == "cpu" else 1
+    )
+    below, whole = (
+        layer_parameters(folder, recipe.layer),
+        layer_parameters(folder, config.num_hidden_layers) + config.vocab_size * config.hidden_size,
+    )
     each = 2 * below * (read + written) / prefill[device]
-    if written: each += 2 * whole * (read / prefill[device] + written / decode[device])
-    return dict(labels=len(texts), tokens=round(len(texts) * (read + written)), seconds=20 + len(texts) * each / speed, bytes=4 * config.hidden_size * len(texts))
+    if written:
+        each += 2 * whole * (read / prefill[device] + written / decode[device])
+    return dict(
+        labels=len(texts),
+        tokens=round(len(texts) * (read + written)),
+        seconds=20 + len(texts) * each / speed,
+        bytes=4 * config.hidden_size * len(texts),
+    )
 
 # %% ../../nbs/labelling.plan.ipynb #3516a1ab
 def require_room(
-    folder: str | Path, # where labels go, or will
-    needed: float,      # bytes
+    folder: str | Path,  # where labels go, or will
+    needed: float,  # bytes
 ):
     "Raises LabelError when the disk has less room than that"
     folder = next(p for p in (Path(folder), *Path(folder).parents) if p.exists())
     if (free := shutil.disk_usage(folder).free) < needed:
-        raise LabelError(f"labels need {needed / 1e9:.1f} GB while they are made, and {folder} has {free / 1e9:.1f} GB: make room, or give another folder with -p labels_dir")
+        raise LabelError(
+            f"labels need {needed / 1e9:.1f} GB while they are made, and {folder} has {free / 1e9:.1f} GB: make room, or give another folder with -p labels_dir"
+        )
 
+# %% ../../nbs/labelling.plan.ipynb #37cd32e5
 def duration(seconds: float) -> str:
     "Seconds as a person says them"
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )

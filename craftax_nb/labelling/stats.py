@@ -38,18 +38,21 @@ class Moments:
     ) -> Moments:
         x = np.asarray(block, np.float64)
         w = np.ones(len(x)) if counts is None else np.asarray(counts, np.float64)
-        if not w.sum(): return Moments(0.0, np.zeros(x.shape[1]), np.zeros(x.shape[1]))
+        if not w.sum():
+            return Moments(0.0, np.zeros(x.shape[1]), np.zeros(x.shape[1]))
         mean = w @ x / w.sum()
         return Moments(float(w.sum()), mean, w @ (x - mean) ** 2)
 
     def merge(self, other: Moments) -> Moments:
         n = self.n + other.n
-        if not n: return self
+        if not n:
+            return self
         delta = other.mean - self.mean
         return Moments(n, self.mean + delta * (other.n / n), self.m2 + other.m2 + delta**2 * (self.n * other.n / n))
 
     @property
-    def std(self) -> np.ndarray: return np.sqrt(self.m2 / self.n)  # (width,) float64, of the population
+    def std(self) -> np.ndarray:
+        return np.sqrt(self.m2 / self.n)  # (width,) float64, of the population
 
 # %% ../../nbs/labelling.stats.ipynb #81eec263
 def hidden_moments(
@@ -58,13 +61,16 @@ def hidden_moments(
 ) -> Moments:
     "Moments over labelled transitions of all of them; LabelError where the recipes differ or nothing is labelled"
     if len(hashes := {labels.recipe.hash for labels in sets}) != 1:
-        raise LabelError(f"the label sets follow {len(hashes)} recipes ({', '.join(sorted(hashes))}), expected one: their vectors mean different things")
+        raise LabelError(
+            f"the label sets follow {len(hashes)} recipes ({', '.join(sorted(hashes))}), expected one: their vectors mean different things"
+        )
     total = Moments.of(np.zeros((0, sets[0].hidden.shape[1])))
     for labels in sets:
         counts = np.bincount(labels.pointer[labels.pointer >= 0], minlength=len(labels))
         for i in range(0, len(labels), block):
             total = total.merge(Moments.of(labels.hidden[i : i + block], counts[i : i + block]))
-    if not total.n: raise LabelError(f"no transition of {show_path(sets[0].folder)} has a label; label more of it")
+    if not total.n:
+        raise LabelError(f"no transition of {show_path(sets[0].folder)} has a label; label more of it")
     return total
 
 # %% ../../nbs/labelling.stats.ipynb #24fc749a
@@ -74,11 +80,13 @@ def hidden_stats(
     "Which dimensions carry something, and how far from zero they live"
     found = hidden_moments(*sets)
     with np.errstate(divide="ignore", invalid="ignore"):
-        table = pd.DataFrame({"mean": found.mean, "std": found.std, "offset": np.abs(found.mean) / found.std}).rename_axis("dimension")
+        table = pd.DataFrame(
+            {"mean": found.mean, "std": found.std, "offset": np.abs(found.mean) / found.std}
+        ).rename_axis("dimension")
     table.attrs |= {"transitions": int(found.n), "dead": int((found.std < 1e-6).sum())}
     return table
 
-
+# %% ../../nbs/labelling.stats.ipynb #889115fc
 def plot_hidden(
     table: pd.DataFrame,  # of `hidden_stats`
 ) -> plt.Figure:
@@ -86,10 +94,20 @@ def plot_hidden(
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
     order = table["std"].to_numpy()[np.argsort(-table["std"])]
     left.semilogy(np.arange(1, len(order) + 1), np.maximum(order, 1e-12), lw=1.5)
-    left.set(xlabel="dimension, by deviation", ylabel="standard deviation", title=f"{len(table)} dimensions, {table.attrs['dead']} dead")
+    left.set(
+        xlabel="dimension, by deviation",
+        ylabel="standard deviation",
+        title=f"{len(table)} dimensions, {table.attrs['dead']} dead",
+    )
     right.scatter(table["mean"], table["std"], s=6, alpha=0.6, linewidths=0)
-    right.set(xlabel="mean", ylabel="standard deviation", yscale="log" if (table["std"] > 0).any() else "linear", title=f"{table.attrs['transitions']:,} transitions")
-    for axis in (left, right): axis.spines[["top", "right"]].set_visible(False)
+    right.set(
+        xlabel="mean",
+        ylabel="standard deviation",
+        yscale="log" if (table["std"] > 0).any() else "linear",
+        title=f"{table.attrs['transitions']:,} transitions",
+    )
+    for axis in (left, right):
+        axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 # %% ../../nbs/labelling.stats.ipynb #072d7a73
@@ -100,14 +118,24 @@ def view_labels(
     "The labels of a view's transitions; LabelError when they are of another data set or none is left"
     total = sum(about["transitions"] for about in view.about)
     if len(labels.pointer) != total or labels.info.get("dataset_hash", view.whole_hash) != view.whole_hash:
-        raise LabelError(f"the labels in {show_path(labels.folder)} are not of the data set that this view is of ({view.whole_hash}); label that one, or the view itself")
+        raise LabelError(
+            f"the labels in {show_path(labels.folder)} are not of the data set that this view is of ({view.whole_hash}); label that one, or the view itself"
+        )
     pointer = labels.pointer[view.of_whole]
-    if not (pointer >= 0).any(): raise LabelError(f"none of the view's {view.num_transitions:,} transitions has a label; label more of {view.whole_hash}")
+    if not (pointer >= 0).any():
+        raise LabelError(
+            f"none of the view's {view.num_transitions:,} transitions has a label; label more of {view.whole_hash}"
+        )
     mean, std = moments(labels.hidden, np.bincount(pointer[pointer >= 0], minlength=len(labels)))
-    info = labels.info | {"dataset_hash": view.hash, "transitions": len(pointer), "labelled_transitions": int((pointer >= 0).sum()), "of": view.whole_hash}
+    info = labels.info | {
+        "dataset_hash": view.hash,
+        "transitions": len(pointer),
+        "labelled_transitions": int((pointer >= 0).sum()),
+        "of": view.whole_hash,
+    }
     return dataclasses.replace(labels, pointer=pointer, mean=mean, std=std, info=info)
 
-
+# %% ../../nbs/labelling.stats.ipynb #15ae4ce6
 def link_labels(
     labels: Labels,  # of the whole data set
     view: Dataset,  # saved: `data.views.save_view`
@@ -115,8 +143,12 @@ def link_labels(
     "Writes them into the saved view's folder, the vectors as a link, whole or not at all"
     mine, place = view_labels(labels, view), Path(view.folder) / "labels" / labels.recipe.hash
     with whole_folder(place) as new:
-        for name in ("hidden", "keys"): (new / f"{name}.npy").symlink_to(os.path.relpath((Path(labels.folder) / f"{name}.npy").resolve(), place.resolve()))
-        for name in ("pointer", "mean", "std"): np.save(new / f"{name}.npy", getattr(mine, name))
+        for name in ("hidden", "keys"):
+            (new / f"{name}.npy").symlink_to(
+                os.path.relpath((Path(labels.folder) / f"{name}.npy").resolve(), place.resolve())
+            )
+        for name in ("pointer", "mean", "std"):
+            np.save(new / f"{name}.npy", getattr(mine, name))
         labels.recipe.save(new / "recipe.json")
         write_json(new / "labels.json", mine.info)
     return read_labels(place)
@@ -128,26 +160,60 @@ def contents(
 ) -> pd.DataFrame:  # a row a thing: what, name, rows, MB, says
     "Columns, texts and label sets of a data set; a damaged label set says so"
     size = lambda *paths: sum(path.stat().st_size for path in paths) / 1e6
-    rows = [{"what": "shards", "name": f"{len(data.shards)}", "rows": data.num_episodes, "MB": np.nan, "says": repr(data)}]
+    rows = [
+        {"what": "shards", "name": f"{len(data.shards)}", "rows": data.num_episodes, "MB": np.nan, "says": repr(data)}
+    ]
     for name in (*STEP_COLUMNS, "codes", "unlocked", "length", "cut"):
         files = [shard / f"{name}.npy" for shard in data.shards]
         first = np.load(files[0], mmap_mode="r")
-        n = data.num_episodes + (name == "codes") * data.num_transitions if name not in STEP_COLUMNS else data.num_transitions
-        rows.append({"what": "column", "name": name, "rows": n, "MB": size(*files), "says": f"{first.dtype}{list(first.shape[1:]) or ''}"})
+        n = (
+            data.num_episodes + (name == "codes") * data.num_transitions
+            if name not in STEP_COLUMNS
+            else data.num_transitions
+        )
+        rows.append(
+            {
+                "what": "column",
+                "name": name,
+                "rows": n,
+                "MB": size(*files),
+                "says": f"{first.dtype}{list(first.shape[1:]) or ''}",
+            }
+        )
     for name in text_formats(data):
         files = [file for shard in data.shards for file in (shard / f"text-{name}").iterdir()]
-        rows.append({"what": "text", "name": name, "rows": data.num_episodes + data.num_transitions, "MB": size(*files), "says": "of each state, UTF-8"})
+        rows.append(
+            {
+                "what": "text",
+                "name": name,
+                "rows": data.num_episodes + data.num_transitions,
+                "MB": size(*files),
+                "says": "of each state, UTF-8",
+            }
+        )
     for name, folder in list_labels(data.folder, labels_dir).items():
         rows.append({"what": "labels", "name": name} | _label_row(folder, size))
     return pd.DataFrame(rows)
 
-
+# %% ../../nbs/labelling.stats.ipynb #97974a64
 def _label_row(folder: Path, size) -> dict:
     "What a label set says of itself: its recipe's fields that are not at their default"
-    try: labels = read_labels(folder)
-    except LabelError as e: return {"rows": 0, "MB": np.nan, "says": str(e)}
-    shown = {f.name: getattr(labels.recipe, f.name) for f in dataclasses.fields(labels.recipe) if f.name not in ("revision", "weights_hash", "prompt_hash", "text_hash")}
+    try:
+        labels = read_labels(folder)
+    except LabelError as e:
+        return {"rows": 0, "MB": np.nan, "says": str(e)}
+    shown = {
+        f.name: getattr(labels.recipe, f.name)
+        for f in dataclasses.fields(labels.recipe)
+        if f.name not in ("revision", "weights_hash", "prompt_hash", "text_hash")
+    }
     usual = {f.name: f.default for f in dataclasses.fields(labels.recipe)}
-    said = ", ".join(f"{k} {v}" for k, v in shown.items() if k in ("model", "layer", "positions", "pooling") or v != usual[k])
+    said = ", ".join(
+        f"{k} {v}" for k, v in shown.items() if k in ("model", "layer", "positions", "pooling") or v != usual[k]
+    )
     share = (labels.pointer >= 0).mean()
-    return {"rows": len(labels), "MB": size(*folder.glob("*.npy")), "says": f"{labels.hidden.shape[1]} wide, {100 * share:.0f} % of transitions; {said}"}
+    return {
+        "rows": len(labels),
+        "MB": size(*folder.glob("*.npy")),
+        "says": f"{labels.hidden.shape[1]} wide, {100 * share:.0f} % of transitions; {said}",
+    }

@@ -31,19 +31,24 @@ from ..world.env import World
 @dataclass(frozen=True)
 class Agent:
     "A policy and a value function over codes"
+
     spec: NetSpec
-    params: Any = field(repr=False)                      # Flax: layer -> kernel, bias
-    label_mean: Any = field(default=None, repr=False)    # (label_dim,), None for a plain agent
+    params: Any = field(repr=False)  # Flax: layer -> kernel, bias
+    label_mean: Any = field(default=None, repr=False)  # (label_dim,), None for a plain agent
     label_std: Any = field(default=None, repr=False)
-    recipe: dict | None = None                           # how the labels it was trained on were made
-    meta: dict = field(default_factory=dict, repr=False) # what agent.json says
+    recipe: dict | None = None  # how the labels it was trained on were made
+    meta: dict = field(default_factory=dict, repr=False)  # what agent.json says
 
     @property
     def world(self) -> World:
         "The game as it was trained on: `upstream_exact` if its run's parameters say so"
-        return World(self.spec.env_name, upstream_exact=bool(self.meta.get("parameters", {}).get("upstream_exact", False)))
+        return World(
+            self.spec.env_name, upstream_exact=bool(self.meta.get("parameters", {}).get("upstream_exact", False))
+        )
+
     @property
-    def net(self) -> ActorCritic: return ActorCritic(self.spec)
+    def net(self) -> ActorCritic:
+        return ActorCritic(self.spec)
 
     def initial(self, n: int):
         "Memory of `n` fresh episodes, None for a net without one"
@@ -51,11 +56,11 @@ class Agent:
 
     def apply(
         self,
-        codes,       # (n, code width) uint8
+        codes,  # (n, code width) uint8
         label=None,  # (n, label_dim) raw hidden states
-        memory=None, # from `initial` or the last call
+        memory=None,  # from `initial` or the last call
         first=None,  # (n,) bool, True where an episode begins
-    ):               # logits (n, actions), values (n,), memory
+    ):  # logits (n, actions), values (n,), memory
         "Raises `ValueError` where the label is missing, not wanted or of another shape"
         if label is not None and self.label_mean is not None:
             label = (jnp.asarray(label, jnp.float32) - self.label_mean) / self.label_std
@@ -72,23 +77,26 @@ class Agent:
 # %% ../../nbs/nets.agent.ipynb #5d1c046c
 def random_agent(
     world: World,
-    spec: NetSpec | None = None, # of the agents it stands beside: they then share one compiled rollout; default: a tiny one
+    spec: NetSpec
+    | None = None,  # of the agents it stands beside: they then share one compiled rollout; default: a tiny one
 ) -> Agent:
     "Uniform over the actions, V = 0"
     spec = spec or NetSpec(world.env_name, width=8, depth=1)
     params = unflatten_dict({name: np.zeros(shape, np.float32) for name, shape in weight_shapes(spec).items()}, sep="/")
-    mean, std = (np.zeros(spec.label_dim, np.float32), np.ones(spec.label_dim, np.float32)) if spec.label_dim else (None, None)
+    mean, std = (
+        (np.zeros(spec.label_dim, np.float32), np.ones(spec.label_dim, np.float32)) if spec.label_dim else (None, None)
+    )
     return Agent(spec, params, mean, std, meta={"kind": "random", "step": 0})
 
 # %% ../../nbs/nets.agent.ipynb #67ff1c98
 def save_agent(
-    folder,                  # the checkpoint folder, relative to the project; replaced if it exists
-    agent: Agent,            # its `recipe` travels with it; its `meta` is not written
-    kind: str,               # "ppo", "awr", "bc", ...
-    step: int,               # environment steps or gradient steps
-    framework: str = "flax", # or "torch": which layout the weights are kept in
+    folder,  # the checkpoint folder, relative to the project; replaced if it exists
+    agent: Agent,  # its `recipe` travels with it; its `meta` is not written
+    kind: str,  # "ppo", "awr", "bc", ...
+    step: int,  # environment steps or gradient steps
+    framework: str = "flax",  # or "torch": which layout the weights are kept in
     dataset_hash: str = "",  # of the data it was trained on
-    parameters: Mapping | None = None, # of the run
+    parameters: Mapping | None = None,  # of the run
     dtype: str = "float32",  # or "float16": how the weights are stored
     extra: Callable[[Path], None] | None = None,
 ) -> Path:
@@ -96,14 +104,30 @@ def save_agent(
     spec, params = agent.spec, jax.tree.map(lambda x: np.asarray(x, dtype), dict(agent.params))
     check_weights(params, spec)
     if bool(spec.label_dim) != (agent.label_mean is not None) or bool(spec.label_dim) != (agent.recipe is not None):
-        raise ValueError("an agent with labels is saved with label_mean, label_std and recipe, a plain one with none of them")
-    meta = dict(format=1, framework=framework, kind=kind, step=int(step), env_name=spec.env_name, spec=asdict(spec),
-                craftax_version=spec.world.craftax_version, recipe=agent.recipe, dataset_hash=dataset_hash,
-                git=git_revision(), parameters=dict(parameters or {}), dtype=dtype)
+        raise ValueError(
+            "an agent with labels is saved with label_mean, label_std and recipe, a plain one with none of them"
+        )
+    meta = dict(
+        format=1,
+        framework=framework,
+        kind=kind,
+        step=int(step),
+        env_name=spec.env_name,
+        spec=asdict(spec),
+        craftax_version=spec.world.craftax_version,
+        recipe=agent.recipe,
+        dataset_hash=dataset_hash,
+        git=git_revision(),
+        parameters=dict(parameters or {}),
+        dtype=dtype,
+    )
     with whole_folder(resolve(folder)) as new:
         write_weights(new, params, spec, framework, dtype)
         if spec.label_dim:
-            save_arrays(new / "normaliser.safetensors", {"mean": np.asarray(agent.label_mean, np.float32), "std": safe_std(agent.label_std)})
+            save_arrays(
+                new / "normaliser.safetensors",
+                {"mean": np.asarray(agent.label_mean, np.float32), "std": safe_std(agent.label_std)},
+            )
         write_json(new / "agent.json", {**meta, "files": checksums(new)})
         if extra:
             extra(new)
@@ -114,6 +138,7 @@ def checksums(folder: Path) -> dict[str, str]:
     "Size and CRC-32 of each file below the folder, agent.json and a trainer's own state aside"
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and (p.parent != folder or p.suffix == ".safetensors")]
     return {str(p.relative_to(folder)): f"{p.stat().st_size}-{zlib.crc32(p.read_bytes()):08x}" for p in files}
+
 
 def check_files(folder: Path, meta: Mapping) -> None:
     "Raises `ValueError` naming a file that is missing or is not what was written"
@@ -126,28 +151,39 @@ def check_files(folder: Path, meta: Mapping) -> None:
 def save_arrays(path, arrays: Mapping) -> None:
     "Numpy arrays into one safetensors file"
     from safetensors.numpy import save_file
+
     save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, str(path))
 
+# %% ../../nbs/nets.agent.ipynb #226070c8
 def load_arrays(path) -> dict:
     "The arrays of one safetensors file"
     from safetensors.numpy import load_file
+
     return load_file(str(path))
 
+# %% ../../nbs/nets.agent.ipynb #809ec0e2
 def write_weights(folder: Path, params, spec: NetSpec, framework: str, dtype: str) -> None:
     "Weights in the layout of their framework"
     if framework == "flax":
         import orbax.checkpoint as ocp
+
         ocp.PyTreeCheckpointer().save((folder / "weights").resolve(), params)
-        (folder / "weights" / "commit_success.txt").unlink(missing_ok=True)  # names the absolute path of this machine, and nothing reads it
+        (folder / "weights" / "commit_success.txt").unlink(
+            missing_ok=True
+        )  # names the absolute path of this machine, and nothing reads it
     elif framework == "torch":
-        save_arrays(folder / "weights.safetensors", {k: v.astype(dtype) for k, v in torch_from_flax(params, spec).items()})
+        save_arrays(
+            folder / "weights.safetensors", {k: v.astype(dtype) for k, v in torch_from_flax(params, spec).items()}
+        )
     else:
         raise ValueError(f"framework is {framework!r}, expected 'flax' or 'torch'")
 
+# %% ../../nbs/nets.agent.ipynb #d5494fcf
 def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
     "Weights as Flax parameters in float32, on the host, so that no device of the training machine is asked for"
     if framework == "flax":
         import orbax.checkpoint as ocp
+
         params = ocp.PyTreeCheckpointer().restore((folder / "weights").resolve())
         params = jax.tree.map(lambda x: np.asarray(x, np.float32), params)
         check_weights(params, spec)
@@ -161,11 +197,14 @@ def read_meta(folder: Path) -> dict:
         meta = json.loads((folder / "agent.json").read_text())
         NetSpec(**meta["spec"]), meta["framework"], meta["kind"], meta["step"], meta["recipe"]
     except (OSError, ValueError, KeyError, TypeError) as e:
-        raise CheckpointError(f"{show_path(folder)} can't be read: agent.json: {type(e).__name__}: {e}; give another checkpoint, for example sample/ppo") from None
+        raise CheckpointError(
+            f"{show_path(folder)} can't be read: agent.json: {type(e).__name__}: {e}; give another checkpoint, for example sample/ppo"
+        ) from None
     return meta
 
+# %% ../../nbs/nets.agent.ipynb #98df2766
 def load_agent(
-    path, # a checkpoint folder, a run folder (its newest checkpoint), or a bundled one such as "sample/ppo"
+    path,  # a checkpoint folder, a run folder (its newest checkpoint), or a bundled one such as "sample/ppo"
 ) -> Agent:
     "Raises `CheckpointError`, one sentence; warns where another version of craftax trained it"
     folder = Path(find_checkpoint(path))
@@ -178,7 +217,12 @@ def load_agent(
         mean, std = norm.get("mean"), norm.get("std")
     except Exception as e:  # Orbax and safetensors raise a dozen kinds for a broken file
         said = (str(e) or "no message").strip().splitlines()[0]
-        raise CheckpointError(f"{show_path(folder)} can't be read: {said}; give another checkpoint, for example sample/ppo") from None
+        raise CheckpointError(
+            f"{show_path(folder)} can't be read: {said}; give another checkpoint, for example sample/ppo"
+        ) from None
     if meta.get("craftax_version") != spec.world.craftax_version:
-        warnings.warn(f"{show_path(folder)} was trained on craftax {meta.get('craftax_version')}, this is {spec.world.craftax_version}", stacklevel=2)
+        warnings.warn(
+            f"{show_path(folder)} was trained on craftax {meta.get('craftax_version')}, this is {spec.world.craftax_version}",
+            stacklevel=2,
+        )
     return Agent(spec, params, mean, std, meta["recipe"], meta)

@@ -23,14 +23,16 @@ from .spec import NetSpec
 # %% ../../nbs/nets.flax_nets.ipynb #93b0514a
 class Output(NamedTuple):
     "What a network says of a batch"
-    logits: jax.Array            # (..., actions) float32
-    value: jax.Array             # (...,) float32
-    memory: Any = None           # of a recurrent net, (n, width); else None
-    curiosity: jax.Array | None = None # (...,) float32, the second critic's value, if the spec has one
 
+    logits: jax.Array  # (..., actions) float32
+    value: jax.Array  # (...,) float32
+    memory: Any = None  # of a recurrent net, (n, width); else None
+    curiosity: jax.Array | None = None  # (...,) float32, the second critic's value, if the spec has one
 
+# %% ../../nbs/nets.flax_nets.ipynb #b7c68e04
 class Trunk(nn.Module):
     "Tanh layers and a head; the first layer is already applied"
+
     spec: NetSpec
     trunk: str
     outputs: int
@@ -48,14 +50,15 @@ class Trunk(nn.Module):
 # %% ../../nbs/nets.flax_nets.ipynb #fdc6283e
 class ActorCritic(nn.Module):
     "Separate trunks of tanh layers; `label` is the normalised hidden state, needed exactly when the spec has a `label_dim`"
+
     spec: NetSpec
 
     @nn.compact
     def __call__(
         self,
-        codes,       # (..., code width) uint8; for a recurrent net (n, code width), or (steps, n, code width)
+        codes,  # (..., code width) uint8; for a recurrent net (n, code width), or (steps, n, code width)
         label=None,  # (..., label_dim) float32, normalised
-        memory=None, # (n, width) of a recurrent net before the first step; None: of a fresh episode
+        memory=None,  # (n, width) of a recurrent net before the first step; None: of a fresh episode
         first=None,  # (...,) bool, where an episode begins and memory is wiped
     ) -> Output:
         spec, codes = self.spec, jnp.asarray(codes)
@@ -67,7 +70,9 @@ class ActorCritic(nn.Module):
             part = Trunk(spec, trunk, *heads[trunk])
             nn.share_scope(self, part)
             outs[trunk] = part(nn.tanh(h), label)
-        return Output(outs["actor"], outs["critic"][..., 0], memory, outs["curiosity"][..., 0] if spec.curiosity else None)
+        return Output(
+            outs["actor"], outs["critic"][..., 0], memory, outs["curiosity"][..., 0] if spec.curiosity else None
+        )
 
     def first_layers(self, codes, memory, first):
         "Each trunk's first layer before its tanh, and the memory after the last step"
@@ -75,12 +80,16 @@ class ActorCritic(nn.Module):
         if spec.net == "mlp":
             layers = [FirstLayer(spec.obs_dim, spec.width, name=f"{trunk}_0")() for trunk in spec.trunks]
             products = sparse_product(tuple(kernel for kernel, _ in layers), codes.reshape(-1, codes.shape[-1]))
-            return [p.reshape(*codes.shape[:-1], -1) + bias for p, (_, bias) in zip(products, layers, strict=True)], memory
+            return [
+                p.reshape(*codes.shape[:-1], -1) + bias for p, (_, bias) in zip(products, layers, strict=True)
+            ], memory
         if spec.net == "gru":
             read, memory = Recurrent(spec, name="reader")(codes, memory, first)
         else:
             read = (Tiles if spec.net == "tiles" else Frames)(spec, name="reader")(codes)
-        return [nn.Dense(spec.width, kernel_init=orthogonal(2**0.5), name=f"{trunk}_0")(read) for trunk in spec.trunks], memory
+        return [
+            nn.Dense(spec.width, kernel_init=orthogonal(2**0.5), name=f"{trunk}_0")(read) for trunk in spec.trunks
+        ], memory
 
 # %% ../../nbs/nets.flax_nets.ipynb #adcb77d9
 def check_label(spec: NetSpec, codes, label) -> None:
@@ -90,7 +99,9 @@ def check_label(spec: NetSpec, codes, label) -> None:
             raise ValueError(f"a plain network reads no label, got one of shape {tuple(label.shape)}")
     elif label is None or tuple(label.shape) != (*codes.shape[:-1], spec.label_dim):
         got = None if label is None else tuple(label.shape)
-        raise ValueError(f"label is {got}, expected shape {(*codes.shape[:-1], spec.label_dim)}: this network was built for labels")
+        raise ValueError(
+            f"label is {got}, expected shape {(*codes.shape[:-1], spec.label_dim)}: this network was built for labels"
+        )
 
 
 def initial_memory(spec: NetSpec, n: int):
@@ -99,17 +110,19 @@ def initial_memory(spec: NetSpec, n: int):
 
 # %% ../../nbs/nets.flax_nets.ipynb #755053d7
 @cache
-def weight_shapes(spec: NetSpec) -> dict[str, tuple[int, ...]]: # "reader/kernel" -> shape
+def weight_shapes(spec: NetSpec) -> dict[str, tuple[int, ...]]:  # "reader/kernel" -> shape
     "Shapes of a network's weights, without making any"
     codes = jax.ShapeDtypeStruct((2, spec.obs.width), jnp.uint8)
     label = jax.ShapeDtypeStruct((2, spec.label_dim), jnp.float32) if spec.label_dim else None
     params = jax.eval_shape(ActorCritic(spec).init, jax.random.key(0), codes, label)["params"]
     return {name: x.shape for name, x in flatten_dict(params, sep="/").items()}
 
-
+# %% ../../nbs/nets.flax_nets.ipynb #29e1a977
 def check_weights(params: Mapping, spec: NetSpec) -> None:
     "Raises `ValueError` unless `params` are those of `spec`, of the right shapes"
     want, have = weight_shapes(spec), {name: tuple(x.shape) for name, x in flatten_dict(dict(params), sep="/").items()}
     for name in sorted(want | have):
         if want.get(name) != have.get(name):
-            raise ValueError(f"weights do not fit {spec}: {name} is {have.get(name, 'missing')}, expected {want.get(name, 'none')}")
+            raise ValueError(
+                f"weights do not fit {spec}: {name} is {have.get(name, 'missing')}, expected {want.get(name, 'none')}"
+            )

@@ -19,6 +19,7 @@ from ..world.pixels import pixels, tile_size
 # %% ../../nbs/nets.readers.ipynb #2b1b8701
 class FirstLayer(nn.Module):
     "Kernel and bias of a layer that reads codes"
+
     inputs: int
     outputs: int
 
@@ -30,36 +31,47 @@ class FirstLayer(nn.Module):
 # %% ../../nbs/nets.readers.ipynb #99ee6e91
 class Tiles(nn.Module):
     "A shared linear embedding of each tile's contents, then the scalars"
+
     spec: NetSpec
 
     @nn.compact
     def __call__(
         self,
-        codes, # (..., code width) uint8
-    ):         # (..., tiles * tile_width + tail_dim) float32
+        codes,  # (..., code width) uint8
+    ):  # (..., tiles * tile_width + tail_dim) float32
         obs, size = self.spec.obs, self.spec.tile_width
         table = self.param("kernel", lecun_normal(in_axis=-1, out_axis=-2), (obs.channels, size))
         flat = codes.reshape(-1, codes.shape[-1])
         part = {name: flat[:, where].astype(jnp.int32) for name, where in obs.slices.items()}
         blocks, items = len(obs.block_names), len(obs.item_names)
         ground = table[:blocks] + (table[-1] if obs.has_light else 0)
-        ground = jnp.concatenate([(ground[:, None] + (table[blocks : blocks + items] if items else 0)).reshape(-1, size), jnp.zeros((1, size))])
+        ground = jnp.concatenate(
+            [
+                (ground[:, None] + (table[blocks : blocks + items] if items else 0)).reshape(-1, size),
+                jnp.zeros((1, size)),
+            ]
+        )
         place = part["blocks"] * max(items, 1) + (part["items"] if items else 0)
         tiles = ground[jnp.where(part["blocks"] == DARK, len(ground) - 1, place)]
-        mobs = jnp.where((part["mob_tile"] == EMPTY)[..., None], 0, table[blocks + items + part["mob_id"].clip(0, len(obs.mob_names) - 1)])
+        mobs = jnp.where(
+            (part["mob_tile"] == EMPTY)[..., None],
+            0,
+            table[blocks + items + part["mob_id"].clip(0, len(obs.mob_names) - 1)],
+        )
         tiles = tiles.at[jnp.arange(len(flat))[:, None], part["mob_tile"]].add(mobs, mode="drop")
         return jnp.concatenate([tiles.reshape(*codes.shape[:-1], -1), tail(codes)], -1)
 
 # %% ../../nbs/nets.readers.ipynb #11b3a5ca
 class Frames(nn.Module):
     "Two convolutions over the frames that upstream's pixel environments show"
+
     spec: NetSpec
 
     @nn.compact
     def __call__(
         self,
-        codes, # (..., code width) uint8
-    ):         # (..., features) float32
+        codes,  # (..., code width) uint8
+    ):  # (..., features) float32
         side = tile_size(self.spec.obs)
         frames = pixels(codes.reshape(-1, codes.shape[-1]))
         h = nn.relu(nn.Conv(32, (side, side), (side, side), kernel_init=orthogonal(2**0.5), name="patches")(frames))
@@ -68,13 +80,14 @@ class Frames(nn.Module):
 
 # %% ../../nbs/nets.readers.ipynb #98a69173
 def gru_steps(
-    inputs: jax.Array, # (steps, n, 3 * width): reset, update and new gate's part of the input
-    kernel: jax.Array, # (width, 3 * width), recurrent
-    bias: jax.Array,   # (width,) of the new gate's recurrent part
-    memory: jax.Array, # (n, width)
+    inputs: jax.Array,  # (steps, n, 3 * width): reset, update and new gate's part of the input
+    kernel: jax.Array,  # (width, 3 * width), recurrent
+    bias: jax.Array,  # (width,) of the new gate's recurrent part
+    memory: jax.Array,  # (n, width)
     first: jax.Array,  # (steps, n) bool, where memory is wiped before the step
-):                     # memory after the last step, and after each (steps, n, width)
+):  # memory after the last step, and after each (steps, n, width)
     "Runs the unit over a sequence"
+
     def step(h, row):
         x, wiped = row
         h = jnp.where(wiped[:, None], 0, h)
@@ -85,9 +98,10 @@ def gru_steps(
 
     return jax.lax.scan(step, memory, (inputs, first))
 
-
+# %% ../../nbs/nets.readers.ipynb #f66d349c
 class Recurrent(nn.Module):
     "A dense tanh layer over codes, then a recurrent one"
+
     spec: NetSpec
 
     @nn.compact
@@ -98,6 +112,11 @@ class Recurrent(nn.Module):
         memory = jnp.zeros((n, width)) if memory is None else memory
         first = jnp.zeros(codes.shape[:-1], bool) if first is None else first
         inputs = nn.Dense(3 * width, kernel_init=orthogonal(1.0), name="input")(x)
-        kernel = self.param("recurrent", lambda key: jnp.concatenate([orthogonal()(k, (width, width)) for k in jax.random.split(key, 3)], -1))
-        memory, hidden = gru_steps(inputs, kernel, self.param("recurrent_bias", zeros, (width,)), memory, first.reshape(-1, n))
+        kernel = self.param(
+            "recurrent",
+            lambda key: jnp.concatenate([orthogonal()(k, (width, width)) for k in jax.random.split(key, 3)], -1),
+        )
+        memory, hidden = gru_steps(
+            inputs, kernel, self.param("recurrent_bias", zeros, (width,)), memory, first.reshape(-1, n)
+        )
         return hidden.reshape(*codes.shape[:-1], width), memory

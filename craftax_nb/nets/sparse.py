@@ -17,7 +17,7 @@ def dense_product(kernels: tuple, codes: jax.Array) -> tuple:
     x = decode(codes)
     return tuple(x @ kernel for kernel in kernels)
 
-
+# %% ../../nbs/nets.sparse.ipynb #bf16325c
 BLOCK = 256  # columns at a time
 
 
@@ -27,7 +27,11 @@ def _columns(codes: jax.Array):
     blocks, n = -(-spec.map_dim // BLOCK), len(codes)
     used = jnp.zeros(spec.obs_dim + 1, bool).at[ids].set(True).at[spec.obs_dim].set(False)
     slot = jnp.where(used, jnp.cumsum(used) - 1, blocks * BLOCK)[ids]
-    ones = jnp.zeros((blocks, n, BLOCK), bool).at[slot // BLOCK, jnp.arange(n)[:, None], slot % BLOCK].set(True, mode="drop")
+    ones = (
+        jnp.zeros((blocks, n, BLOCK), bool)
+        .at[slot // BLOCK, jnp.arange(n)[:, None], slot % BLOCK]
+        .set(True, mode="drop")
+    )
     columns = jnp.nonzero(used, size=blocks * BLOCK, fill_value=spec.obs_dim)[0]
     return used.sum(), columns.reshape(blocks, BLOCK), ones
 
@@ -45,7 +49,7 @@ def _multiply(kernels, codes):
     sums = jax.lax.while_loop(lambda carry: carry[0] * BLOCK < count, add, (0, start))[1]
     return sums, (count, columns, ones)
 
-
+# %% ../../nbs/nets.sparse.ipynb #51a64d67
 def _gradients(found, codes, grads):
     count, columns, ones = found
     spec, rest = ObsSpec.of(codes), tail(codes)
@@ -69,7 +73,7 @@ def _looped_forward(kernels, codes):
     sums, found = _multiply(kernels, codes)
     return sums, (found, codes)
 
-
+# %% ../../nbs/nets.sparse.ipynb #7f918e8f
 def _looped_backward(kept, grads):
     return _gradients(*kept, grads), None
 
@@ -78,9 +82,9 @@ _looped_product.defvjp(_looped_forward, _looped_backward)
 
 
 def sparse_product(
-    kernels: tuple,   # of (obs_dim, width) each
-    codes: jax.Array, # (n, code width) uint8
-) -> tuple:           # of (n, width) each
+    kernels: tuple,  # of (obs_dim, width) each
+    codes: jax.Array,  # (n, code width) uint8
+) -> tuple:  # of (n, width) each
     "`dense_product`, skipping columns that are zero in the whole batch; differentiable in the kernels"
     kernels = tuple(jnp.asarray(k) for k in kernels)
     return (_looped_product if jax.default_backend() == "cpu" else dense_product)(kernels, codes)

@@ -24,13 +24,14 @@ NETS = ("mlp", "tiles", "conv", "gru")
 @dataclass(frozen=True)
 class NetSpec:
     "Shape of an actor-critic network; raises `ValueError` for a size below 1 (`label_dim`: below 0) or an unknown `net`"
-    env_name: str      # "Craftax-Symbolic-v1" or "Craftax-Classic-Symbolic-v1"
-    width: int = 512   # units in each hidden layer
-    depth: int = 3     # hidden layers in each of the two trunks
-    label_dim: int = 0 # size of the language model's hidden state; 0: a plain network
-    net: str = "mlp"   # what reads the codes, one of `NETS`
-    tile_width: int = 8       # numbers that `tiles` makes of a tile
-    curiosity: bool = False   # a second critic, for an exploration bonus
+
+    env_name: str  # "Craftax-Symbolic-v1" or "Craftax-Classic-Symbolic-v1"
+    width: int = 512  # units in each hidden layer
+    depth: int = 3  # hidden layers in each of the two trunks
+    label_dim: int = 0  # size of the language model's hidden state; 0: a plain network
+    net: str = "mlp"  # what reads the codes, one of `NETS`
+    tile_width: int = 8  # numbers that `tiles` makes of a tile
+    curiosity: bool = False  # a second critic, for an exploration bonus
 
     def __post_init__(self):
         if self.net not in NETS:
@@ -40,36 +41,56 @@ class NetSpec:
                 raise ValueError(f"NetSpec: {name} is {getattr(self, name)}, expected at least {least}")
 
     @cached_property
-    def world(self) -> World: return World(self.env_name)
+    def world(self) -> World:
+        return World(self.env_name)
+
     @cached_property
-    def obs(self) -> ObsSpec: return ObsSpec.of(self.env_name)
+    def obs(self) -> ObsSpec:
+        return ObsSpec.of(self.env_name)
+
     @property
-    def obs_dim(self) -> int: return self.obs.obs_dim
+    def obs_dim(self) -> int:
+        return self.obs.obs_dim
+
     @property
-    def map_dim(self) -> int: return self.obs.map_dim
+    def map_dim(self) -> int:
+        return self.obs.map_dim
+
     @property
-    def tail_dim(self) -> int: return self.obs.tail_dim
+    def tail_dim(self) -> int:
+        return self.obs.tail_dim
+
     @property
-    def num_actions(self) -> int: return self.world.num_actions
+    def num_actions(self) -> int:
+        return self.world.num_actions
+
     @property
-    def trunks(self) -> tuple[str, ...]: return TRUNKS + ("curiosity",) * self.curiosity
+    def trunks(self) -> tuple[str, ...]:
+        return TRUNKS + ("curiosity",) * self.curiosity
 
 # %% ../../nbs/nets.spec.ipynb #b5697579
 TRUNKS = ("actor", "critic")
-FILTERS = 32 # of each of the two convolutions
+FILTERS = 32  # of each of the two convolutions
+
 
 def reader_shapes(
     spec: NetSpec,
-) -> dict[str, tuple[int, ...]]: # parameter -> shape in Flax's layout; empty for an `mlp`
+) -> dict[str, tuple[int, ...]]:  # parameter -> shape in Flax's layout; empty for an `mlp`
     "What stands before the trunks; raises `ValueError` for a `gru`, which has no twin in torch"
     if spec.net == "gru":
-        raise ValueError("net is 'gru', but a recurrent network has no twin in torch; train offline with mlp, tiles or conv, or keep to Flax")
+        raise ValueError(
+            "net is 'gru', but a recurrent network has no twin in torch; train offline with mlp, tiles or conv, or keep to Flax"
+        )
     if spec.net == "tiles":
         return {"reader.kernel": (spec.obs.channels, spec.tile_width)}
     if spec.net == "conv":
         side = tile_size(spec.obs)
-        return {"reader.patches.kernel": (side, side, 3, FILTERS), "reader.patches.bias": (FILTERS,),
-                "reader.around.kernel": (3, 3, FILTERS, FILTERS), "reader.around.bias": (FILTERS,)}
+        return {
+            "reader.patches.kernel": (side, side, 3, FILTERS),
+            "reader.patches.bias": (FILTERS,),
+            "reader.around.kernel": (3, 3, FILTERS, FILTERS),
+            "reader.around.bias": (FILTERS,),
+        }
     return {}
 
 # %% ../../nbs/nets.spec.ipynb #ad463eae
@@ -82,9 +103,10 @@ def features(spec: NetSpec) -> int:
         return height * width * FILTERS // tile_size(spec.obs) ** 2
     return spec.obs_dim
 
+# %% ../../nbs/nets.spec.ipynb #af7cbe6e
 def layer_shapes(
     spec: NetSpec,
-) -> dict[str, tuple[int, int]]: # layer name -> (inputs, outputs)
+) -> dict[str, tuple[int, int]]:  # layer name -> (inputs, outputs)
     "The affine layers of the trunks, in the order of the forward pass; raises `ValueError` for a `gru`, as `reader_shapes` does"
     reader_shapes(spec)
     shapes = {}
@@ -102,9 +124,11 @@ def layer_shapes(
 
 # %% ../../nbs/nets.spec.ipynb #09f45047
 def torch_from_flax(
-    params: Mapping, # layer -> {"kernel": (inputs, outputs), "bias": (outputs,)}; a reader's parts are nested
+    params: Mapping,  # layer -> {"kernel": (inputs, outputs), "bias": (outputs,)}; a reader's parts are nested
     spec: NetSpec,
-) -> dict[str, np.ndarray]: # "actor_0.map", "actor_0.tail", "actor_0.bias", "actor_1.weight", "reader.patches.weight", ...
+) -> dict[
+    str, np.ndarray
+]:  # "actor_0.map", "actor_0.tail", "actor_0.bias", "actor_1.weight", "reader.patches.weight", ...
     "The same weights in torch's layout, float32"
     check_params(params, spec)
     out = {}
@@ -120,10 +144,11 @@ def torch_from_flax(
             out[f"{layer}.weight"] = np.ascontiguousarray(x.T if x.ndim == 2 else x.transpose(3, 2, 0, 1))
     return out
 
+# %% ../../nbs/nets.spec.ipynb #c3bc09d1
 def flax_from_torch(
-    state: Mapping, # as `torch_from_flax` gives it; numpy arrays
+    state: Mapping,  # as `torch_from_flax` gives it; numpy arrays
     spec: NetSpec,
-) -> dict: # layer -> {"kernel", "bias"}, float32; a reader's parts are nested
+) -> dict:  # layer -> {"kernel", "bias"}, float32; a reader's parts are nested
     "The same weights in Flax's layout; raises `ValueError` where a layer is missing, unknown or of another shape"
     flat = {}
     for name, x in state.items():
@@ -141,8 +166,13 @@ def flax_from_torch(
 # %% ../../nbs/nets.spec.ipynb #f7ee2304
 def _flat(params: Mapping, above: str = "") -> dict:
     "Nested parameters by dotted name"
-    return {k: v for name, x in params.items() for k, v in (_flat(x, f"{above}{name}.") if isinstance(x, Mapping) else {above + name: x}).items()}
+    return {
+        k: v
+        for name, x in params.items()
+        for k, v in (_flat(x, f"{above}{name}.") if isinstance(x, Mapping) else {above + name: x}).items()
+    }
 
+# %% ../../nbs/nets.spec.ipynb #cce18e16
 def _nested(flat: Mapping) -> dict:
     out = {}
     for name, x in flat.items():
@@ -153,12 +183,20 @@ def _nested(flat: Mapping) -> dict:
         part[last] = x
     return out
 
+# %% ../../nbs/nets.spec.ipynb #3da20d9c
 def _check(flat: Mapping, spec: NetSpec) -> None:
-    want = reader_shapes(spec) | {f"{layer}.{name}": s for layer, (i, o) in layer_shapes(spec).items() for name, s in (("kernel", (i, o)), ("bias", (o,)))}
+    want = reader_shapes(spec) | {
+        f"{layer}.{name}": s
+        for layer, (i, o) in layer_shapes(spec).items()
+        for name, s in (("kernel", (i, o)), ("bias", (o,)))
+    }
     have = {name: tuple(x.shape) for name, x in flat.items()}
     for name in sorted(want | have):
         if want.get(name) != have.get(name):
-            raise ValueError(f"weights do not fit {spec}: {name} is {have.get(name, 'missing')}, expected {want.get(name, 'none')}")
+            raise ValueError(
+                f"weights do not fit {spec}: {name} is {have.get(name, 'missing')}, expected {want.get(name, 'none')}"
+            )
+
 
 def check_params(params: Mapping, spec: NetSpec) -> None:
     "Raises `ValueError` unless `params` has the layers of `spec`, of the right shapes"
@@ -166,7 +204,7 @@ def check_params(params: Mapping, spec: NetSpec) -> None:
 
 # %% ../../nbs/nets.spec.ipynb #7c35f5c6
 def safe_std(
-    std, # (label_dim,), deviation of each coordinate
+    std,  # (label_dim,), deviation of each coordinate
 ) -> np.ndarray:
     "`std` with 1 where it is 0 or not finite"
     std = np.asarray(std, np.float32)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from fastcore.basics import patch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -22,21 +23,26 @@ def orthogonal(shape: tuple, gain: float, generator: torch.Generator) -> Tensor:
     "A kernel (inputs, outputs) with orthogonal rows or columns, drawn from `generator`"
     return nn.init.orthogonal_(torch.empty(shape), gain=gain, generator=generator)
 
+
 class Dense(nn.Module):
     "A linear layer for each seed"
 
-    def __init__(self, kernels: Tensor): # (seeds, inputs, outputs)
+    def __init__(self, kernels: Tensor):  # (seeds, inputs, outputs)
         super().__init__()
-        self.kernel, self.bias = nn.Parameter(kernels.clone()), nn.Parameter(torch.zeros(len(kernels), 1, kernels.shape[2]))
+        self.kernel, self.bias = (
+            nn.Parameter(kernels.clone()),
+            nn.Parameter(torch.zeros(len(kernels), 1, kernels.shape[2])),
+        )
 
-    def forward(self, x: Tensor) -> Tensor: # (seeds, n, inputs) -> (seeds, n, outputs)
+    def forward(self, x: Tensor) -> Tensor:  # (seeds, n, inputs) -> (seeds, n, outputs)
         return torch.baddbmm(self.bias, x, self.kernel)
 
+# %% ../../nbs/nets.torch_nets.ipynb #d829c791
 def first_weights(
     spec: NetSpec,
-    shapes: Mapping, # layer name -> (inputs, outputs)
+    shapes: Mapping,  # layer name -> (inputs, outputs)
     seed: int,
-) -> dict[str, Tensor]: # of the reader, in torch's layout, and of each layer, (inputs, outputs)
+) -> dict[str, Tensor]:  # of the reader, in torch's layout, and of each layer, (inputs, outputs)
     "Orthogonal weights, a small actor's head, as in Flax; torch's own generator is neither read nor moved"
     generator, out = torch.Generator().manual_seed(seed), {}
     if spec.net == "tiles":
@@ -56,16 +62,21 @@ class TorchActorCritic(nn.Module):
     def __init__(
         self,
         spec: NetSpec,
-        seeds: int | Sequence[int] = 0,    # of the initial weights
-        heads: Mapping[str, int] | None = None, # further trunks that share the reader, and their outputs; not part of the Flax twin
-        whole: bool = False,               # first layers multiply with every column, as suits a GPU, not with those that a batch uses
+        seeds: int | Sequence[int] = 0,  # of the initial weights
+        heads: Mapping[str, int]
+        | None = None,  # further trunks that share the reader, and their outputs; not part of the Flax twin
+        whole: bool = False,  # first layers multiply with every column, as suits a GPU, not with those that a batch uses
     ):
         super().__init__()
         self.spec, self.whole = spec, whole
         self.seeds = (seeds,) if isinstance(seeds, int) else tuple(seeds)
         shapes = layer_shapes(spec)
         for trunk, outputs in (heads or {}).items():
-            like = {name.replace("critic", trunk): shape for name, shape in layer_shapes(spec).items() if name.startswith("critic_")}
+            like = {
+                name.replace("critic", trunk): shape
+                for name, shape in layer_shapes(spec).items()
+                if name.startswith("critic_")
+            }
             shapes |= {name: (i, outputs if name.endswith("_head") else o) for name, (i, o) in like.items()}
         drawn = [first_weights(spec, shapes, seed) for seed in self.seeds]
         stacked = {name: torch.stack([d[name] for d in drawn]) for name in drawn[0]}
@@ -79,7 +90,7 @@ class TorchActorCritic(nn.Module):
         self.firsts = [name for name in shapes if name.endswith("_0")]
         self.register_buffer("row", torch.arange(spec.map_dim) if whole else torch.full((spec.map_dim,), -1))
 
-    def trunk(self, name: str, read: tuple, label: Tensor | None) -> Tensor: # (seeds, n, outputs)
+    def trunk(self, name: str, read: tuple, label: Tensor | None) -> Tensor:  # (seeds, n, outputs)
         layer = lambda part: getattr(self, f"{name}_{part}")
         h = torch.tanh(layer(0)(*read))
         if self.spec.label_dim:
@@ -90,13 +101,15 @@ class TorchActorCritic(nn.Module):
 
     def outputs(
         self,
-        trunks: Sequence[str],       # "actor", "critic", ...
-        observed: tuple,             # as `nets.torch_readers.observe` gives it, as tensors
-        label: Tensor | None = None, # (n, label_dim) float32, normalised
-    ) -> list[Tensor]:               # of each trunk (seeds, n, outputs) float32
+        trunks: Sequence[str],  # "actor", "critic", ...
+        observed: tuple,  # as `nets.torch_readers.observe` gives it, as tensors
+        label: Tensor | None = None,  # (n, label_dim) float32, normalised
+    ) -> list[Tensor]:  # of each trunk (seeds, n, outputs) float32
         "Only what is asked for"
         if (label is None) != (self.spec.label_dim == 0):
-            raise ValueError(f"label is {'missing' if label is None else 'given'} but label_dim is {self.spec.label_dim}")
+            raise ValueError(
+                f"label is {'missing' if label is None else 'given'} but label_dim is {self.spec.label_dim}"
+            )
         read = self.read(observed)
         return [self.trunk(name, read, label) for name in trunks]
 
@@ -106,7 +119,8 @@ class TorchActorCritic(nn.Module):
         return logits, values[..., 0]
 
 # %% ../../nbs/nets.torch_nets.ipynb #9d370c9c
-def _read(self: TorchActorCritic, observed: tuple) -> tuple:
+@patch
+def read(self: TorchActorCritic, observed: tuple) -> tuple:
     "What the first layers are given; columns that no batch has used before become parameters"
     if self.spec.net != "mlp":
         return (self.reader(*observed),)
@@ -117,8 +131,9 @@ def _read(self: TorchActorCritic, observed: tuple) -> tuple:
     self.admit(columns)
     return self.row[columns], ones, tail
 
-
-def _admit(self: TorchActorCritic, columns: Tensor, chunk: int = 256) -> None:
+# %% ../../nbs/nets.torch_nets.ipynb #56f4e5a6
+@patch
+def admit(self: TorchActorCritic, columns: Tensor, chunk: int = 256) -> None:
     "Makes parameters of these columns' rows; room is made for `chunk` more at a time"
     new, start = columns[self.row[columns] < 0], int((self.row >= 0).sum())
     if len(new):
@@ -127,13 +142,10 @@ def _admit(self: TorchActorCritic, columns: Tensor, chunk: int = 256) -> None:
             getattr(self, name).grow(new, start, max(size, getattr(self, name).live.shape[1]))
         self.row[new] = torch.arange(start, start + len(new), device=new.device)
 
-
-TorchActorCritic.read, TorchActorCritic.admit = _read, _admit
-
 # %% ../../nbs/nets.torch_nets.ipynb #b0455572
 def to_flax(
     net: TorchActorCritic,
-    seed: int = 0, # which of the seeds, counted from 0
+    seed: int = 0,  # which of the seeds, counted from 0
 ) -> dict:
     "One seed's weights as Flax parameters, exactly"
     spec, out = net.spec, {}
@@ -159,9 +171,9 @@ def to_flax(
 # %% ../../nbs/nets.torch_nets.ipynb #da895d22
 @torch.no_grad()
 def from_flax(
-    params: Mapping, # Flax parameters
+    params: Mapping,  # Flax parameters
     spec: NetSpec,
-) -> TorchActorCritic: # of one seed
+) -> TorchActorCritic:  # of one seed
     "The torch twin of some Flax parameters, exactly"
     state, net = torch_from_flax(params, spec), TorchActorCritic(spec, whole=True)
     for name, x in state.items():

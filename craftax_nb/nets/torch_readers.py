@@ -16,16 +16,20 @@ from ..world.codes import active_ids, tail
 from ..world.pixels import frame_shape, pixels, tile_size
 
 # %% ../../nbs/nets.torch_readers.ipynb #e9b533ff
-DRAWN = 128 # frames at a time
+DRAWN = 128  # frames at a time
+
 
 def observe(
     spec: NetSpec,
-    codes: np.ndarray, # (n, code width) uint8
-) -> tuple[np.ndarray, ...]: # ids (n, K) int32 and tail (n, tail_dim) float32; of a `conv` frames (n, height, width, 3) float32
+    codes: np.ndarray,  # (n, code width) uint8
+) -> tuple[
+    np.ndarray, ...
+]:  # ids (n, K) int32 and tail (n, tail_dim) float32; of a `conv` frames (n, height, width, 3) float32
     "What a network of that spec reads of some codes"
     if spec.net != "conv":
         return active_ids(codes), tail(codes)
     import jax
+
     padded = np.concatenate([codes, np.repeat(codes[-1:], -len(codes) % DRAWN, 0)])
     with jax.default_device(jax.devices("cpu")[0]):
         drawn = [np.asarray(pixels(padded[i : i + DRAWN])) for i in range(0, len(padded), DRAWN)]
@@ -33,19 +37,20 @@ def observe(
 
 # %% ../../nbs/nets.torch_readers.ipynb #de481764
 def ones_of(
-    ids: Tensor,   # (n, K) int; anything from `size` on is padding
-    size: int,     # columns
-) -> Tensor:       # (n, size) float32, 0 and 1
+    ids: Tensor,  # (n, K) int; anything from `size` on is padding
+    size: int,  # columns
+) -> Tensor:  # (n, size) float32, 0 and 1
     "One row for each row of ids"
     n = len(ids)
     start = torch.arange(n, device=ids.device)[:, None] * size
     at = torch.where(ids < size, ids + start, n * size)
     return torch.zeros(n * size + 1, device=ids.device).index_fill_(0, at.view(-1), 1.0)[:-1].view(n, size)
 
+# %% ../../nbs/nets.torch_readers.ipynb #e186d2ec
 def columns_of(
     ids: Tensor,  # (n, K) int; anything from `size` on is padding
-    size: int,    # columns of the whole map
-) -> tuple[Tensor, Tensor]: # (m,) int64, sorted: the columns that are used; (n, m) float32: the ones in them
+    size: int,  # columns of the whole map
+) -> tuple[Tensor, Tensor]:  # (m,) int64, sorted: the columns that are used; (n, m) float32: the ones in them
     "`ones_of` without the columns that are zero in the whole batch"
     ids = ids.clamp(max=size).long()
     used = torch.zeros(size + 1, dtype=torch.bool, device=ids.device).index_fill_(0, ids.view(-1), True)
@@ -61,9 +66,9 @@ class FirstLayer(nn.Module):
 
     def __init__(
         self,
-        kernels: Tensor, # (seeds, obs_dim, width)
-        map_dim: int,    # how many of obs_dim are one-hot
-        whole: bool,     # every row is a parameter from the start
+        kernels: Tensor,  # (seeds, obs_dim, width)
+        map_dim: int,  # how many of obs_dim are one-hot
+        whole: bool,  # every row is a parameter from the start
     ):
         super().__init__()
         seeds, _, width = kernels.shape
@@ -74,10 +79,10 @@ class FirstLayer(nn.Module):
 
     def forward(
         self,
-        rows: Tensor | None, # (m,) int64, places in `live` of the columns in `ones`; None: all of them
-        ones: Tensor,        # (n, m) float32
-        tail: Tensor,        # (n, tail_dim) float32
-    ) -> Tensor:             # (seeds, n, width)
+        rows: Tensor | None,  # (m,) int64, places in `live` of the columns in `ones`; None: all of them
+        ones: Tensor,  # (n, m) float32
+        tail: Tensor,  # (n, tail_dim) float32
+    ) -> Tensor:  # (seeds, n, width)
         kernel = self.live if rows is None else self.live.index_select(1, rows)
         seeds = len(kernel)
         rest = torch.baddbmm(self.bias, tail.expand(seeds, *tail.shape), self.tail)
@@ -92,8 +97,8 @@ class FirstLayer(nn.Module):
 
     def kernel(
         self,
-        row: Tensor, # (map_dim,) int64, place of each column in `live`, -1 for none
-    ) -> Tensor:     # (seeds, obs_dim, width)
+        row: Tensor,  # (map_dim,) int64, place of each column in `live`, -1 for none
+    ) -> Tensor:  # (seeds, obs_dim, width)
         "The layer's whole kernel"
         if self.initial is None:
             return torch.cat([self.live, self.tail], 1).detach()
@@ -105,27 +110,27 @@ class FirstLayer(nn.Module):
 class Tiles(nn.Module):
     "The twin of `nets.readers.Tiles`: a shared linear embedding of each tile, then the scalars"
 
-    def __init__(self, spec: NetSpec, tables: Tensor): # (seeds, channels, tile_width)
+    def __init__(self, spec: NetSpec, tables: Tensor):  # (seeds, channels, tile_width)
         super().__init__()
         self.spec, self.table = spec, nn.Parameter(tables.clone())
 
-    def forward(self, ids: Tensor, tail: Tensor) -> Tensor: # (seeds, n, tiles * tile_width + tail_dim)
+    def forward(self, ids: Tensor, tail: Tensor) -> Tensor:  # (seeds, n, tiles * tile_width + tail_dim)
         n, seeds, obs = len(ids), len(self.table), self.spec.obs
         tiles = ones_of(ids, obs.map_dim).view(n * obs.tiles, obs.channels)
         embedded = torch.bmm(tiles.expand(seeds, *tiles.shape), self.table).view(seeds, n, -1)
         return torch.cat([embedded, tail.expand(seeds, *tail.shape)], -1)
 
-
+# %% ../../nbs/nets.torch_readers.ipynb #f2b09619
 class Frames(nn.Module):
     "The twin of `nets.readers.Frames`: two convolutions over frames"
 
-    def __init__(self, spec: NetSpec, patches: Tensor, around: Tensor): # (seeds, outputs, inputs, height, width) each
+    def __init__(self, spec: NetSpec, patches: Tensor, around: Tensor):  # (seeds, outputs, inputs, height, width) each
         super().__init__()
         self.side, self.seeds = tile_size(spec.obs), len(patches)
         self.patches, self.around = (nn.Parameter(x.flatten(0, 1).clone()) for x in (patches, around))
         self.patches_bias, self.around_bias = (nn.Parameter(torch.zeros(self.seeds * FILTERS)) for _ in range(2))
 
-    def forward(self, frames: Tensor) -> Tensor: # (seeds, n, features)
+    def forward(self, frames: Tensor) -> Tensor:  # (seeds, n, features)
         h = F.relu(F.conv2d(frames.permute(0, 3, 1, 2), self.patches, self.patches_bias, self.side))
         h = F.relu(F.conv2d(h, self.around, self.around_bias, padding=1, groups=self.seeds))
         return h.view(len(h), self.seeds, FILTERS, *h.shape[2:]).permute(1, 0, 3, 4, 2).flatten(2)

@@ -17,38 +17,50 @@ from .bc import imitation, regression
 
 # %% ../../nbs/offline.awr.ipynb #85695e31
 def awr_weights(
-    advantages: Tensor,       # (..., batch), in units of return
-    beta: float = 1.0,        # temperature: larger is closer to behaviour cloning
-    max_weight: float = 20.0, # upper clip, as in Peng et al. 2019, section 5
-    normalise: bool = True,   # z-score the advantages within the batch
-) -> Tensor:                  # (..., batch), mean not normalised
+    advantages: Tensor,  # (..., batch), in units of return
+    beta: float = 1.0,  # temperature: larger is closer to behaviour cloning
+    max_weight: float = 20.0,  # upper clip, as in Peng et al. 2019, section 5
+    normalise: bool = True,  # z-score the advantages within the batch
+) -> Tensor:  # (..., batch), mean not normalised
     "Exponentiated advantages, clipped at `max_weight`"
     if normalise:
-        advantages = (advantages - advantages.mean(-1, keepdim=True)) / (advantages.std(-1, unbiased=False, keepdim=True) + 1e-6)
+        advantages = (advantages - advantages.mean(-1, keepdim=True)) / (
+            advantages.std(-1, unbiased=False, keepdim=True) + 1e-6
+        )
     return (advantages / beta).exp().clamp(max=max_weight)
 
 # %% ../../nbs/offline.awr.ipynb #d47858be
 def effective_sample_size(
-    weights: Tensor, # (..., n), not negative
-) -> Tensor:         # (...,) a share of n
+    weights: Tensor,  # (..., n), not negative
+) -> Tensor:  # (...,) a share of n
     "(sum w)^2 / (n sum w^2)"
     return weights.sum(-1).square() / (weights.shape[-1] * weights.square().sum(-1))
 
+# %% ../../nbs/offline.awr.ipynb #2803e807
 def weight_metrics(
-    advantages: Tensor, # (..., n)
-    weights: Tensor,    # (..., n)
+    advantages: Tensor,  # (..., n)
+    weights: Tensor,  # (..., n)
     max_weight: float,
-) -> dict[str, Tensor]: # (...,) each
+) -> dict[str, Tensor]:  # (...,) each
     "What to watch: effective sample size, share of clipped weights, least, quartiles, mean, greatest, deviation of the advantages"
     low, middle, high = torch.quantile(weights, torch.tensor([0.25, 0.5, 0.75], device=weights.device), dim=-1)
-    return dict(ess=effective_sample_size(weights), clip_fraction=(weights >= max_weight).float().mean(-1), weight_min=weights.amin(-1),
-                weight_q25=low, weight_q50=middle, weight_q75=high, weight_mean=weights.mean(-1), weight_max=weights.amax(-1),
-                advantage_std=advantages.std(-1, unbiased=False))
+    return dict(
+        ess=effective_sample_size(weights),
+        clip_fraction=(weights >= max_weight).float().mean(-1),
+        weight_min=weights.amin(-1),
+        weight_q25=low,
+        weight_q50=middle,
+        weight_q75=high,
+        weight_mean=weights.mean(-1),
+        weight_max=weights.amax(-1),
+        advantage_std=advantages.std(-1, unbiased=False),
+    )
 
+# %% ../../nbs/offline.awr.ipynb #8f7b912c
 def ess_warning(
-    share: float, # effective sample size, a share of the batch
+    share: float,  # effective sample size, a share of the batch
     beta: float,
-) -> str:         # "" where it is between 5 % and 95 %
+) -> str:  # "" where it is between 5 % and 95 %
     "What to say where the weights have collapsed, or where this is behaviour cloning under another name"
     if share < 0.05:
         return f"the weights have collapsed: effective sample size {share:.1%} of a batch (under 5 %) at beta {beta}; try a larger beta"
@@ -60,27 +72,31 @@ def ess_warning(
 @dataclass(frozen=True)
 class AWR:
     "Advantage-weighted regression (Peng et al. 2019), z-scored advantages by default"
+
     kind: ClassVar[str] = "awr"
     heads: ClassVar[tuple] = ()
     targets: ClassVar[bool] = True
-    beta: float = 1.0        # temperature, in deviations of the advantage
-    max_weight: float = 20.0 # upper clip of a weight
-    normalise: bool = True   # False: `beta` is in units of return
+    beta: float = 1.0  # temperature, in deviations of the advantage
+    max_weight: float = 20.0  # upper clip of a weight
+    normalise: bool = True  # False: `beta` is in units of return
     critic_steps: int = 200  # of each iteration
     actor_steps: int = 1000  # of each iteration, after them
 
     def check(self, steps: int) -> None:
         "Raises `ValueError` where the actor would never be trained"
         if steps <= self.critic_steps:
-            raise ValueError(f"steps is {steps}, but an iteration begins with critic_steps {self.critic_steps}, so the actor would never be trained; give more steps or fewer critic_steps")
+            raise ValueError(
+                f"steps is {steps}, but an iteration begins with critic_steps {self.critic_steps}, so the actor would never be trained; give more steps or fewer critic_steps"
+            )
 
     @property
-    def iteration(self) -> int: return self.critic_steps + self.actor_steps
+    def iteration(self) -> int:
+        return self.critic_steps + self.actor_steps
 
     def loss(self, outputs: Callable, batch, step: int, target: Tensor) -> tuple[Tensor, dict]:
         "As `BC.loss`; a step of the critic or of the actor"
         if step % self.iteration < self.critic_steps:
-            values, = outputs(("critic",))
+            (values,) = outputs(("critic",))
             return regression(values[..., 0], target)
         with torch.no_grad():
             advantages = target - outputs(("critic",))[0][..., 0]

@@ -18,52 +18,58 @@ from ..nets.torch_readers import observe
 # %% ../../nbs/offline.batches.ipynb #0bdbe9eb
 def split_episodes(
     num_episodes: int,
-    holdout: float = 0.1, # share of the episodes; 0: none
+    holdout: float = 0.1,  # share of the episodes; 0: none
     seed: int = 0,
-) -> tuple[np.ndarray, np.ndarray]: # episodes to train on, episodes held out, sorted
+) -> tuple[np.ndarray, np.ndarray]:  # episodes to train on, episodes held out, sorted
     "Raises `ValueError` where nothing would be left to train on"
     if not 0 <= holdout < 1:
         raise ValueError(f"holdout is {holdout}, expected a share of the episodes: at least 0, below 1")
     held = max(1, round(holdout * num_episodes)) if holdout > 0 else 0
     if held >= num_episodes:
-        raise ValueError(f"the data set has {num_episodes} episodes, too few to hold out {held} of them; give more data or holdout 0")
+        raise ValueError(
+            f"the data set has {num_episodes} episodes, too few to hold out {held} of them; give more data or holdout 0"
+        )
     order = np.random.default_rng([seed, 1]).permutation(num_episodes)
     return np.sort(order[held:]), np.sort(order[:held])
 
+# %% ../../nbs/offline.batches.ipynb #09e301df
 def transitions_of(
-    dataset,              # has `start` and `length` (episodes,)
+    dataset,  # has `start` and `length` (episodes,)
     episodes: np.ndarray,
-) -> np.ndarray:          # int64, in the order of the episodes
+) -> np.ndarray:  # int64, in the order of the episodes
     "The transitions of some episodes"
     parts = [np.arange(s, s + n) for s, n in zip(dataset.start[episodes], dataset.length[episodes], strict=True)]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 # %% ../../nbs/offline.batches.ipynb #3eb309ea
 def held_out_of(
-    num_episodes: int, # of the data set that it was trained on
+    num_episodes: int,  # of the data set that it was trained on
     parameters: dict,  # of the agent's training job, as its checkpoint keeps them
-) -> np.ndarray:       # episodes, sorted
+) -> np.ndarray:  # episodes, sorted
     "The episodes that an agent was not trained on; `ValueError` where its parameters don't say"
     if missing := {"holdout", "order_seed"} - set(parameters):
-        raise ValueError(f"the checkpoint's parameters lack {min(missing)}, so nothing says which episodes were held out; train it again")
+        raise ValueError(
+            f"the checkpoint's parameters lack {min(missing)}, so nothing says which episodes were held out; train it again"
+        )
     return split_episodes(num_episodes, parameters["holdout"], parameters["order_seed"])[1]
 
 # %% ../../nbs/offline.batches.ipynb #a7a030f2
 @dataclass(frozen=True)
 class Batch:
     "What a network and a loss need of some transitions; tensors on one device"
-    transition: np.ndarray    # (n,) int64, which they are
-    observed: tuple           # as `nets.torch_readers.observe` gives it
-    action: Tensor            # (n,) int64
-    reward: Tensor            # (n,) float32
-    terminated: Tensor        # (n,) bool
-    label: Tensor | None      # (n, label_dim) float32, normalised; zeros (the mean) where there is no label
-    after: tuple | None = None        # `observed` of the states that follow, if asked for
-    label_after: Tensor | None = None # and their labels
+
+    transition: np.ndarray  # (n,) int64, which they are
+    observed: tuple  # as `nets.torch_readers.observe` gives it
+    action: Tensor  # (n,) int64
+    reward: Tensor  # (n,) float32
+    terminated: Tensor  # (n,) bool
+    label: Tensor | None  # (n, label_dim) float32, normalised; zeros (the mean) where there is no label
+    after: tuple | None = None  # `observed` of the states that follow, if asked for
+    label_after: Tensor | None = None  # and their labels
 
 # %% ../../nbs/offline.batches.ipynb #413dd134
 def pick_device(
-    name: str, # "cpu", "cuda", or "auto": a GPU if there is one
+    name: str,  # "cpu", "cuda", or "auto": a GPU if there is one
 ) -> str:
     "The torch device; raises `ValueError` where cuda is asked for and is not there"
     if name == "cuda" and not torch.cuda.is_available():
@@ -76,33 +82,46 @@ class Batches:
 
     def __init__(
         self,
-        dataset,       # as `data.shards.load_dataset` gives it
-        spec: NetSpec, # of the network that reads them
-        labels=None,   # as `labelling.store.load_labels` gives it; None: plain observations
+        dataset,  # as `data.shards.load_dataset` gives it
+        spec: NetSpec,  # of the network that reads them
+        labels=None,  # as `labelling.store.load_labels` gives it; None: plain observations
         device="cpu",
-        label_dropout: float = 0.0, # chance that a training transition's label is replaced by the mean one, as if it had none
+        label_dropout: float = 0.0,  # chance that a training transition's label is replaced by the mean one, as if it had none
     ):
         if not 0 <= label_dropout <= 1:
             raise ValueError(f"label_dropout is {label_dropout}, expected a chance: 0 to 1")
-        self.dataset, self.spec, self.labels, self.device, self.label_dropout = dataset, spec, labels, torch.device(device), label_dropout
+        self.dataset, self.spec, self.labels, self.device, self.label_dropout = (
+            dataset,
+            spec,
+            labels,
+            torch.device(device),
+            label_dropout,
+        )
         if labels is not None:
             if len(labels.pointer) != dataset.num_transitions:
-                raise ValueError(f"the labels are of {len(labels.pointer)} transitions, the data set has {dataset.num_transitions}; label it again")
+                raise ValueError(
+                    f"the labels are of {len(labels.pointer)} transitions, the data set has {dataset.num_transitions}; label it again"
+                )
             self.mean, self.std = np.asarray(labels.mean, np.float32), safe_std(labels.std)
 
     def of(
         self,
-        transitions: np.ndarray, # (n,)
-        after: bool = False,     # the states that follow, too
-        rng: np.random.Generator | None = None, # drops labels out; None: leaves them all
+        transitions: np.ndarray,  # (n,)
+        after: bool = False,  # the states that follow, too
+        rng: np.random.Generator | None = None,  # drops labels out; None: leaves them all
     ) -> Batch:
         data = self.dataset
         label = self.label(transitions)
         if label is not None and rng is not None and self.label_dropout:
             label = label * (rng.random((len(transitions), 1)) >= self.label_dropout).astype(np.float32)
         follows = dict(zip(("after", "label_after"), self.inputs_after(transitions), strict=True)) if after else {}
-        columns = (np.asarray(x[transitions], kind) for x, kind in ((data.action, np.int64), (data.reward, np.float32), (data.terminated, bool)))
-        return Batch(transitions, self.observed(data.codes(transitions)), *map(self.put, columns), self.put(label), **follows)
+        columns = (
+            np.asarray(x[transitions], kind)
+            for x, kind in ((data.action, np.int64), (data.reward, np.float32), (data.terminated, bool))
+        )
+        return Batch(
+            transitions, self.observed(data.codes(transitions)), *map(self.put, columns), self.put(label), **follows
+        )
 
     def observed(self, codes: np.ndarray) -> tuple:
         "What the network reads of some codes"
@@ -125,9 +144,11 @@ class Batches:
 
     def inputs_after(
         self,
-        transitions: np.ndarray, # (n,)
+        transitions: np.ndarray,  # (n,)
     ) -> tuple:
         "`observed` and labels of the states that the transitions lead to; the state after an episode's last step has the label of that step"
         data = self.dataset
         last = np.asarray(data.terminated[transitions] | data.truncated[transitions], bool)
-        return self.observed(data.next_codes(transitions)), self.put(self.label(np.where(last, transitions, transitions + 1)))
+        return self.observed(data.next_codes(transitions)), self.put(
+            self.label(np.where(last, transitions, transitions + 1))
+        )

@@ -16,8 +16,8 @@ from torch import Tensor
 
 # %% ../../nbs/offline.bc.ipynb #c78947b3
 def policy_terms(
-    logits: Tensor,          # (..., n, actions)
-    action: Tensor,          # (n,) int64
+    logits: Tensor,  # (..., n, actions)
+    action: Tensor,  # (n,) int64
 ) -> tuple[Tensor, Tensor]:  # log-probability of the action and entropy of the policy, nats, (..., n) each
     "A categorical policy, read at the taken actions"
     log_probs = logits.log_softmax(-1)
@@ -27,8 +27,8 @@ def policy_terms(
 # %% ../../nbs/offline.bc.ipynb #8c477884
 def explained_variance(
     values: Tensor,  # (..., n)
-    targets: Tensor, # (..., n) returns
-) -> Tensor:         # (...,); NaN where the targets do not vary
+    targets: Tensor,  # (..., n) returns
+) -> Tensor:  # (...,); NaN where the targets do not vary
     "1 - Var(target - value) / Var(target)"
     spread = targets.var(-1, unbiased=False)
     left = (targets - values).var(-1, unbiased=False)
@@ -36,18 +36,21 @@ def explained_variance(
 
 # %% ../../nbs/offline.bc.ipynb #4d47e1fb
 def imitation(
-    logits: Tensor,        # (seeds, n, actions)
-    action: Tensor,        # (n,) int64
-    weights: Tensor | None = None, # (seeds, n), of each transition; None: 1
+    logits: Tensor,  # (seeds, n, actions)
+    action: Tensor,  # (n,) int64
+    weights: Tensor | None = None,  # (seeds, n), of each transition; None: 1
 ) -> tuple[Tensor, dict]:  # (seeds,), and metrics (seeds,)
     "(Weighted) negative log-likelihood"
     log_prob, entropy = policy_terms(logits, action)
     loss = -(log_prob if weights is None else weights * log_prob).mean(-1)
-    return loss, dict(actor_loss=loss.detach(), log_likelihood=log_prob.detach().mean(-1), entropy=entropy.detach().mean(-1))
+    return loss, dict(
+        actor_loss=loss.detach(), log_likelihood=log_prob.detach().mean(-1), entropy=entropy.detach().mean(-1)
+    )
 
+# %% ../../nbs/offline.bc.ipynb #519867a0
 def regression(
-    values: Tensor,        # (seeds, n)
-    target: Tensor,        # (seeds, n) return from here on
+    values: Tensor,  # (seeds, n)
+    target: Tensor,  # (seeds, n) return from here on
 ) -> tuple[Tensor, dict]:  # (seeds,), and metrics (seeds,)
     "Half the mean squared error"
     loss = 0.5 * (values - target).square().mean(-1)
@@ -57,20 +60,21 @@ def regression(
 @dataclass(frozen=True)
 class BC:
     "Behaviour cloning"
+
     kind: ClassVar[str] = "bc"
     heads: ClassVar[tuple] = ()  # further trunks that it trains
-    targets: ClassVar[bool] = True # it reads returns
-    iteration: int = 1000          # steps between computations of the targets
+    targets: ClassVar[bool] = True  # it reads returns
+    iteration: int = 1000  # steps between computations of the targets
 
     def check(self, steps: int) -> None:
         "Raises `ValueError` where so many steps are too few"
 
     def loss(
         self,
-        outputs: Callable,     # names of trunks -> their outputs, (seeds, n, ...) each
-        batch,                 # `offline.batches.Batch`
+        outputs: Callable,  # names of trunks -> their outputs, (seeds, n, ...) each
+        batch,  # `offline.batches.Batch`
         step: int,
-        target: Tensor | None, # (seeds, n) return from here on
+        target: Tensor | None,  # (seeds, n) return from here on
     ) -> tuple[Tensor, dict]:  # (seeds,) to minimise, and metrics (seeds,) by name
         logits, values = outputs(("actor", "critic"))
         actor, metrics = imitation(logits, batch.action)
@@ -79,10 +83,10 @@ class BC:
 
 # %% ../../nbs/offline.bc.ipynb #c049d1e9
 def best_episodes(
-    dataset,              # has `episode_return` (episodes,)
-    episodes: np.ndarray, # to choose from
-    share: float,         # 0 < share <= 1
-) -> np.ndarray:          # sorted; at least one
+    dataset,  # has `episode_return` (episodes,)
+    episodes: np.ndarray,  # to choose from
+    share: float,  # 0 < share <= 1
+) -> np.ndarray:  # sorted; at least one
     "The share of `episodes` with the highest return; a tenth of them is the baseline called 10 % BC"
     if not 0 < share <= 1:
         raise ValueError(f"best is {share}, expected a share above 0 and at most 1")

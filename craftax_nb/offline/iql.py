@@ -18,9 +18,9 @@ from .bc import imitation
 
 # %% ../../nbs/offline.iql.ipynb #ac6b7a44
 def expectile_loss(
-    error: Tensor,   # (..., n), target less value
-    expectile: float, # tau, between 0 and 1; 0.5: half the squared error
-) -> Tensor:         # (...,) mean
+    error: Tensor,  # (..., n), target less value
+    expectile: float,  # tau, between 0 and 1; 0.5: half the squared error
+) -> Tensor:  # (...,) mean
     "|tau - 1(error < 0)| error^2 (Kostrikov et al. 2021, equation 4)"
     return (torch.where(error < 0, 1 - expectile, expectile) * error.square()).mean(-1)
 
@@ -28,15 +28,16 @@ def expectile_loss(
 @dataclass(frozen=True)
 class IQL:
     "Implicit Q-learning with twin Q for discrete actions (Kostrikov et al. 2021); advantages in units of return"
+
     kind: ClassVar[str] = "iql"
     heads: ClassVar[tuple] = ("q1", "q2")  # one output for each action
-    targets: ClassVar[bool] = False        # it reads rewards and the states that follow
-    beta: float = 1 / 3        # temperature; the paper's inverse temperature 3
-    expectile: float = 0.7     # tau
+    targets: ClassVar[bool] = False  # it reads rewards and the states that follow
+    beta: float = 1 / 3  # temperature; the paper's inverse temperature 3
+    expectile: float = 0.7  # tau
     max_weight: float = 100.0  # upper clip of a weight
-    normalise: bool = False    # True: z-scored advantages, as AWR's
-    gamma: float = 0.99        # discount
-    follow: float = 0.005      # share of the Qs that their targets take up each step
+    normalise: bool = False  # True: z-scored advantages, as AWR's
+    gamma: float = 0.99  # discount
+    follow: float = 0.005  # share of the Qs that their targets take up each step
 
     def check(self, steps: int) -> None:
         "Any number of steps will do"

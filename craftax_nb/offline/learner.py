@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from fastcore.basics import patch
 from torch.nn import functional as F
 
 from ..data.returns import td_lambda
@@ -36,15 +37,16 @@ class GrowingAdam(torch.optim.Adam):
 @dataclass(frozen=True)
 class Settings:
     "How a network is fitted, whatever the algorithm"
-    batch_size: int = 256       # transitions a step
-    lr: float = 3e-4            # Adam's, for every trunk alike
-    gamma: float = 0.99         # discount
-    td_lambda: float = 0.95     # of the critic's targets; 1: returns-to-go
-    held_out_states: int = 4096 # at most so many transitions are held out figures computed on
-    order_seed: int = 0         # of the order of transitions, which all seeds share
+
+    batch_size: int = 256  # transitions a step
+    lr: float = 3e-4  # Adam's, for every trunk alike
+    gamma: float = 0.99  # discount
+    td_lambda: float = 0.95  # of the critic's targets; 1: returns-to-go
+    held_out_states: int = 4096  # at most so many transitions are held out figures computed on
+    order_seed: int = 0  # of the order of transitions, which all seeds share
     precision: str = "float32"  # or "bfloat16": mixed precision
-    compiled: bool = False      # torch.compile the trunks; of use on a GPU
-    prefetch: bool = False      # read the next batch in a thread meanwhile; of use on a GPU
+    compiled: bool = False  # torch.compile the trunks; of use on a GPU
+    prefetch: bool = False  # read the next batch in a thread meanwhile; of use on a GPU
 
 # %% ../../nbs/offline.learner.ipynb #6add741b
 class Learner:
@@ -52,22 +54,35 @@ class Learner:
 
     def __init__(
         self,
-        algorithm,            # `BC`, `AWR`, `IQL`
+        algorithm,  # `BC`, `AWR`, `IQL`
         batches: Batches,
-        episodes: np.ndarray, # to train on
-        held: np.ndarray,     # held out; may be empty
+        episodes: np.ndarray,  # to train on
+        held: np.ndarray,  # held out; may be empty
         settings: Settings,
-        seeds=(0,),           # of the initial weights
+        seeds=(0,),  # of the initial weights
     ):
-        self.algorithm, self.spec, self.batches, self.settings, self.seeds = algorithm, batches.spec, batches, settings, tuple(seeds)
+        self.algorithm, self.spec, self.batches, self.settings, self.seeds = (
+            algorithm,
+            batches.spec,
+            batches,
+            settings,
+            tuple(seeds),
+        )
         data = batches.dataset
-        self.train_on, self.rows = transitions_of(data, episodes), transitions_of(data, np.sort(np.concatenate([episodes, held])))
+        self.train_on, self.rows = (
+            transitions_of(data, episodes),
+            transitions_of(data, np.sort(np.concatenate([episodes, held]))),
+        )
         held_on = np.random.default_rng([settings.order_seed, 3]).permutation(transitions_of(data, held))
         self.held_on = np.sort(held_on[: settings.held_out_states])
         self.net = build(algorithm, self.spec, self.seeds, batches.device, settings.compiled)
-        self.optimiser = GrowingAdam([p for p in self.net.parameters() if p.requires_grad], settings.lr, eps=1e-5, fused=True)
+        self.optimiser = GrowingAdam(
+            [p for p in self.net.parameters() if p.requires_grad], settings.lr, eps=1e-5, fused=True
+        )
         self.step, self.best, self.best_step = 0, -np.inf, 0
-        self.target = np.full((len(self.seeds), data.num_transitions), np.nan, np.float32) if algorithm.targets else None
+        self.target = (
+            np.full((len(self.seeds), data.num_transitions), np.nan, np.float32) if algorithm.targets else None
+        )
         self.pool, self.ahead = ThreadPoolExecutor(1) if settings.prefetch else None, (-1, None)
 
     def autocast(self):
@@ -108,7 +123,9 @@ class Learner:
 def build(algorithm, spec: NetSpec, seeds: tuple, device: torch.device, compiled: bool) -> TorchActorCritic:
     "The networks of an algorithm; slow copies of its heads get no gradient"
     slow = {f"slow_{name}": name for name in algorithm.heads}
-    net = TorchActorCritic(spec, seeds, dict.fromkeys([*algorithm.heads, *slow], spec.num_actions), whole=device.type == "cuda")
+    net = TorchActorCritic(
+        spec, seeds, dict.fromkeys([*algorithm.heads, *slow], spec.num_actions), whole=device.type == "cuda"
+    )
     for copy, name in slow.items():
         for part, layer in trunk_layers(net, name).items():
             twin = getattr(net, f"{copy}_{part}")
@@ -119,30 +136,42 @@ def build(algorithm, spec: NetSpec, seeds: tuple, device: torch.device, compiled
         net.trunk = torch.compile(net.trunk)
     return net
 
+# %% ../../nbs/offline.learner.ipynb #37b4095c
 def trunk_layers(net: TorchActorCritic, trunk: str) -> dict:
     "The layers of a trunk by the last part of their names"
-    return {name.removeprefix(f"{trunk}_"): layer for name, layer in net.named_children() if name.startswith(f"{trunk}_")}
+    return {
+        name.removeprefix(f"{trunk}_"): layer for name, layer in net.named_children() if name.startswith(f"{trunk}_")
+    }
 
+# %% ../../nbs/offline.learner.ipynb #b5a442b0
 @torch.no_grad()
 def follow(net: TorchActorCritic, algorithm) -> None:
     "Moves the slow copies a little towards what they follow"
-    pairs = [(getattr(net, f"slow_{name}_{part}"), layer) for name in algorithm.heads for part, layer in trunk_layers(net, name).items()]
+    pairs = [
+        (getattr(net, f"slow_{name}_{part}"), layer)
+        for name in algorithm.heads
+        for part, layer in trunk_layers(net, name).items()
+    ]
     slow, fast = ([p for pair in pairs for p in pair[i].parameters()] for i in range(2))
     torch._foreach_lerp_(slow, fast, algorithm.follow)
 
+# %% ../../nbs/offline.learner.ipynb #df1963fb
 def outputs_of(net: TorchActorCritic, batch: Batch):
     "What a loss asks for: trunks by name, on the batch's states or on those that follow"
     reads = {False: net.read(batch.observed)}
     if batch.after is not None:  # read at once too: a first layer must not grow between its forward and backward pass
         reads[True] = net.read(batch.after)
+
     def outputs(trunks, after: bool = False, slow: bool = False) -> list:
         label = batch.label_after if after else batch.label
         return [net.trunk(f"slow_{name}" if slow else name, reads[after], label) for name in trunks]
+
     return outputs
 
 # %% ../../nbs/offline.learner.ipynb #152cdc42
+@patch
 @torch.no_grad()
-def _values(self: Learner, rows: np.ndarray, after: bool = False, chunk: int = 1024) -> np.ndarray:
+def values(self: Learner, rows: np.ndarray, after: bool = False, chunk: int = 1024) -> np.ndarray:
     "The critics' values of some transitions' states, or of the states that follow, (seeds, n) float32"
     out = np.zeros((len(self.seeds), len(rows)), np.float32)
     for i in range(0, len(rows), chunk):
@@ -150,12 +179,17 @@ def _values(self: Learner, rows: np.ndarray, after: bool = False, chunk: int = 1
         if after:
             observed, label = self.batches.inputs_after(part)
         else:
-            observed, label = self.batches.observed(self.batches.dataset.codes(part)), self.batches.put(self.batches.label(part))
+            observed, label = (
+                self.batches.observed(self.batches.dataset.codes(part)),
+                self.batches.put(self.batches.label(part)),
+            )
         with self.autocast():
             out[:, i : i + chunk] = self.net.outputs(("critic",), observed, label)[0][..., 0].cpu().numpy()
     return out
 
-def _refresh(self: Learner) -> None:
+# %% ../../nbs/offline.learner.ipynb #083afd13
+@patch
+def refresh(self: Learner) -> None:
     "Computes the targets of all transitions"
     data, rows, settings = self.batches.dataset, self.rows, self.settings
     lam = settings.td_lambda if self.step else 1.0
@@ -166,14 +200,12 @@ def _refresh(self: Learner) -> None:
     for i in range(len(self.seeds)):
         self.target[i, rows] = td_lambda(data.reward[rows], values[i], ends, cut, bootstrap[i], settings.gamma, lam)
 
-Learner.values, Learner.refresh = _values, _refresh
-
 # %% ../../nbs/offline.learner.ipynb #69a470c1
 @torch.no_grad()
 def held_out(
     learner: Learner,
     chunk: int = 1024,
-) -> dict[str, np.ndarray]: # (seeds,) each; empty without held-out episodes
+) -> dict[str, np.ndarray]:  # (seeds,) each; empty without held-out episodes
     "Log-likelihood (nats) and accuracy of the actions that were taken, entropy (nats), explained variance of the targets"
     found = []
     for i in range(0, len(learner.held_on), chunk):
@@ -186,12 +218,18 @@ def held_out(
     log_prob, entropy, right, values = (torch.cat(x, -1) for x in zip(*found, strict=True))
     figures = dict(held_log_likelihood=log_prob.mean(-1), held_accuracy=right.mean(-1), held_entropy=entropy.mean(-1))
     if learner.target is not None:
-        figures["held_explained_variance"] = explained_variance(values, learner.batches.put(learner.target[:, learner.held_on]))
+        figures["held_explained_variance"] = explained_variance(
+            values, learner.batches.put(learner.target[:, learner.held_on])
+        )
     return {name: x.cpu().numpy() for name, x in figures.items()}
 
+# %% ../../nbs/offline.learner.ipynb #f81d76e6
 def summarise(
-    rows: list[dict], # metrics (seeds,) of some steps
+    rows: list[dict],  # metrics (seeds,) of some steps
 ) -> dict[str, float]:
     "Their means over the steps that have them and over seeds; of what ends in _min or _max the least or the greatest"
     how = lambda name: torch.min if name.endswith("_min") else torch.max if name.endswith("_max") else torch.mean
-    return {name: float(how(name)(torch.stack([row[name] for row in rows if name in row]))) for name in {n: 0 for row in rows for n in row}}
+    return {
+        name: float(how(name)(torch.stack([row[name] for row in rows if name in row])))
+        for name in {n: 0 for row in rows for n in row}
+    }

@@ -35,9 +35,10 @@ MEANINGS = {
     "held_explained_variance": ("", "of the returns, by V, in held-out episodes"),
 }
 
+
 def final_table(
     run_dir,
-) -> pd.DataFrame: # one row a metric: value, unit, meaning
+) -> pd.DataFrame:  # one row a metric: value, unit, meaning
     "The last logged metrics of a run"
     last = read_metrics(run_dir).ffill().iloc[-1]  # steps of the critic log nothing of the actor
     rows = [(name, last[name], *MEANINGS[name]) for name in MEANINGS if name in last and pd.notna(last[name])]
@@ -52,11 +53,13 @@ PLOTS = [
     ("held-out accuracy", "share", ["held_accuracy"]),
 ]
 
+
 def curves(
     run_dir,
-): # matplotlib figure
+):  # matplotlib figure
     "The course of a run: losses, effective sample size (AWR), explained variance, likelihood and accuracy"
     import matplotlib.pyplot as plt
+
     table = read_metrics(run_dir)
     plots = [(title, unit, [n for n in names if n in table and table[n].notna().any()]) for title, unit, names in PLOTS]
     plots = [plot for plot in plots if plot[2]]

@@ -23,14 +23,21 @@ from .learner import Learner, held_out, summarise
 # %% ../../nbs/offline.train.ipynb #588d4bd2
 def agent_of(
     learner: Learner,
-    seed: int = 0, # which of the seeds, counted from 0
+    seed: int = 0,  # which of the seeds, counted from 0
 ) -> Agent:
     "One seed's network as it is now"
     labels, params = learner.batches.labels, to_flax(learner.net, seed)
     if labels is None:
         return Agent(learner.spec, params)
-    return Agent(learner.spec, params, learner.batches.mean, learner.batches.std, {**labels.recipe.to_dict(), "hash": labels.recipe.hash})
+    return Agent(
+        learner.spec,
+        params,
+        learner.batches.mean,
+        learner.batches.std,
+        {**labels.recipe.to_dict(), "hash": labels.recipe.hash},
+    )
 
+# %% ../../nbs/offline.train.ipynb #a421243a
 def seed_folder(folder: Path, seed: int) -> Path:
     "Where the checkpoint of a further seed lies, beside that of the first"
     return folder.parent.parent / f"seed-{seed}" / "checkpoints" / folder.name
@@ -39,17 +46,32 @@ def seed_folder(folder: Path, seed: int) -> Path:
 def save(learner: Learner, folder: Path, parameters: Mapping, dtype: str = "float32") -> Path:
     "Writes a checkpoint for each seed, the first one's last; older checkpoints lose their training state"
     target = None if learner.target is None else torch.from_numpy(learner.target)
-    state = dict(net=learner.net.state_dict(), optimiser=learner.optimiser.state_dict(), step=learner.step, target=target,
-                 best=float(learner.best), best_step=learner.best_step)
+    state = dict(
+        net=learner.net.state_dict(),
+        optimiser=learner.optimiser.state_dict(),
+        step=learner.step,
+        target=target,
+        best=float(learner.best),
+        best_step=learner.best_step,
+    )
     for i, seed in reversed(list(enumerate(learner.seeds))):
-        save_agent(seed_folder(folder, seed) if i else folder, agent_of(learner, i), learner.algorithm.kind, learner.step, "torch",
-                   learner.batches.dataset.hash, {**parameters, "seed": seed}, dtype,
-                   extra=None if i else lambda new: torch.save(state, new / "training.pt"))
+        save_agent(
+            seed_folder(folder, seed) if i else folder,
+            agent_of(learner, i),
+            learner.algorithm.kind,
+            learner.step,
+            "torch",
+            learner.batches.dataset.hash,
+            {**parameters, "seed": seed},
+            dtype,
+            extra=None if i else lambda new: torch.save(state, new / "training.pt"),
+        )
     for old in folder.parent.glob("*/training.pt"):
         if old.parent != folder:
             old.unlink()
     return folder
 
+# %% ../../nbs/offline.train.ipynb #d1efb01e
 def restore(learner: Learner, folder: Path) -> None:
     "Goes back to where a checkpoint was written; raises `CheckpointError`"
     try:
@@ -62,18 +84,20 @@ def restore(learner: Learner, folder: Path) -> None:
         learner.target = None if state["target"] is None else state["target"].cpu().numpy()
     except Exception as e:
         said = (str(e) or type(e).__name__).splitlines()[0]
-        raise CheckpointError(f"{show_path(folder)} can't be resumed: training.pt: {said}; give a new run_dir") from None
+        raise CheckpointError(
+            f"{show_path(folder)} can't be resumed: training.pt: {said}; give a new run_dir"
+        ) from None
 
 # %% ../../nbs/offline.train.ipynb #545f409f
 def train(
     learner: Learner,
-    run,                          # `jobs.runs.Run`; a run that was cut goes on from its newest checkpoint
-    steps: int,                   # gradient steps in all
-    log_every: int = 100,         # steps
-    checkpoint_every: int = 1000, # steps; the last step is always kept
-    dtype: str = "float32",       # how a checkpoint's weights are stored
-    patience: int = 0,            # stop when the held-out log-likelihood was not bettered in so many steps; 0: never
-) -> Path:                        # the last checkpoint
+    run,  # `jobs.runs.Run`; a run that was cut goes on from its newest checkpoint
+    steps: int,  # gradient steps in all
+    log_every: int = 100,  # steps
+    checkpoint_every: int = 1000,  # steps; the last step is always kept
+    dtype: str = "float32",  # how a checkpoint's weights are stored
+    patience: int = 0,  # stop when the held-out log-likelihood was not bettered in so many steps; 0: never
+) -> Path:  # the last checkpoint
     "Trains until `steps`; a stop that the run asks for is heeded after the step at hand, with a checkpoint"
     check(learner, steps, patience)
     folder = run.resume()
@@ -93,7 +117,10 @@ def train(
         if run.stopping and step < steps:
             run.stop()
     if learner.step < steps:
-        print(f"stopped at step {learner.step}: the held-out log-likelihood has not been bettered since step {learner.best_step} (patience {patience})", flush=True)
+        print(
+            f"stopped at step {learner.step}: the held-out log-likelihood has not been bettered since step {learner.best_step} (patience {patience})",
+            flush=True,
+        )
     return folder
 
 # %% ../../nbs/offline.train.ipynb #6e49c4bc
@@ -101,28 +128,36 @@ def check(learner: Learner, steps: int, patience: int) -> None:
     "Raises `ValueError` before anything is computed"
     learner.algorithm.check(steps)
     if patience and not len(learner.held_on):
-        raise ValueError(f"patience is {patience}, but no episodes are held out to judge by; give holdout 0.1 or patience 0")
+        raise ValueError(
+            f"patience is {patience}, but no episodes are held out to judge by; give holdout 0.1 or patience 0"
+        )
 
+# %% ../../nbs/offline.train.ipynb #47967bcd
 def worn(learner: Learner, patience: int) -> bool:
     "The held-out measure was not bettered for long enough"
     return bool(patience) and learner.step - learner.best_step >= patience
+
 
 def figures(learner: Learner, rows: list[dict]) -> dict[str, float]:
     "What is logged of some steps: means over seeds, and of several seeds each one's held-out figures"
     held = held_out(learner)
     metrics = summarise(rows) | {name: float(x.mean()) for name, x in held.items()}
     if len(learner.seeds) > 1:
-        metrics |= {f"{name}_seed{seed}": float(x[i]) for name, x in held.items() for i, seed in enumerate(learner.seeds)}
+        metrics |= {
+            f"{name}_seed{seed}": float(x[i]) for name, x in held.items() for i, seed in enumerate(learner.seeds)
+        }
     if metrics.get("held_log_likelihood", -float("inf")) > learner.best:
         learner.best, learner.best_step = metrics["held_log_likelihood"], learner.step
     return metrics
 
+# %% ../../nbs/offline.train.ipynb #80f137d7
 def say(step: int, steps: int, metrics: Mapping, seconds: float, first: int, log_every: int, last: bool) -> None:
     "About ten lines a run"
     if last or step * 10 // steps > (step - log_every) * 10 // steps:
         left = seconds / max(step - first, 1) * (steps - step)
         print(f"step {step}/{steps}  loss {metrics['loss']:.3f}  {seconds:.0f} s, {left:.0f} s left", flush=True)
 
+# %% ../../nbs/offline.train.ipynb #4940bff3
 def warn_of_weights(metrics: Mapping, algorithm) -> str:
     "Warns where the last logged effective sample size says that AWR is none; returns what it said"
     ess = metrics.get("ess", float("nan"))

@@ -81,7 +81,8 @@ class Dynamics(nn.Module):
         two = lambda outputs: nn.Sequential([nn.Dense(self.width), nn.relu, nn.Dense(outputs)])
         self.inverse, self.forward = two(self.net.num_actions), two(self.latent)
 
-    def features(self, codes): return self.encoder(codes, self.net.obs_dim)
+    def features(self, codes):
+        return self.encoder(codes, self.net.obs_dim)
 
     def __call__(self, codes, next_codes, action):
         "Logits of the action, the features after it, and what the forward model expected"
@@ -103,7 +104,8 @@ class ICM:
     separate: ClassVar[bool] = False
 
     @property
-    def module(self) -> Dynamics: return Dynamics(self.net, self.width, self.latent)
+    def module(self) -> Dynamics:
+        return Dynamics(self.net, self.width, self.latent)
 
     def start(self, net: NetSpec, key, codes) -> BonusState:
         params = self.module.init(key, codes[:1], codes[:1], jnp.zeros(1, jnp.int32))["params"]
@@ -111,13 +113,17 @@ class ICM:
 
     def judge(self, state: BonusState, rollout, mean: Callable):
         "(steps, envs) bonus, the state, metrics"
-        _, after, expected = self.module.apply({"params": state.params}, rollout.codes, rollout.next_codes, rollout.action)
+        _, after, expected = self.module.apply(
+            {"params": state.params}, rollout.codes, rollout.next_codes, rollout.action
+        )
         intrinsic = 0.5 * ((after - expected) ** 2).sum(-1)
         return intrinsic, state, _told(intrinsic, mean)
 
     def loss(self, params, batch: dict):
         "Inverse and forward losses"
-        logits, after, expected = self.module.apply({"params": params}, batch["codes"], batch["next_codes"], batch["action"])
+        logits, after, expected = self.module.apply(
+            {"params": params}, batch["codes"], batch["next_codes"], batch["action"]
+        )
         inverse = optax.softmax_cross_entropy_with_integer_labels(logits, batch["action"]).mean()
         forward = 0.5 * ((after - expected) ** 2).sum(-1).mean()
         return inverse + forward, {"inverse_loss": inverse, "forward_loss": forward}
@@ -163,8 +169,12 @@ class E3B(ICM):
 
     def loss(self, params, batch: dict):
         "ICM's inverse loss; there is no forward model"
-        before, after = (self.module.apply({"params": params}, batch[name], method="features") for name in ("codes", "next_codes"))
-        logits = self.module.apply({"params": params}, jnp.concatenate([before, after], -1), method=lambda module, x: module.inverse(x))
+        before, after = (
+            self.module.apply({"params": params}, batch[name], method="features") for name in ("codes", "next_codes")
+        )
+        logits = self.module.apply(
+            {"params": params}, jnp.concatenate([before, after], -1), method=lambda module, x: module.inverse(x)
+        )
         inverse = optax.softmax_cross_entropy_with_integer_labels(logits, batch["action"]).mean()
         return inverse, {"inverse_loss": inverse}
 
@@ -182,7 +192,8 @@ class RND:
     separate: ClassVar[bool] = True
 
     @property
-    def module(self) -> Encoder: return Encoder(self.width, self.outputs, hidden=2)
+    def module(self) -> Encoder:
+        return Encoder(self.width, self.outputs, hidden=2)
 
     def start(self, net: NetSpec, key, codes) -> BonusState:
         target, params = (self.module.init(k, codes[:1], self.net.obs_dim)["params"] for k in jax.random.split(key))

@@ -52,25 +52,39 @@ class PPO:
     def __post_init__(self):
         object.__setattr__(self, "world", self.world or self.net.world)
         if bool(self.bonus and self.bonus.separate) != self.net.curiosity:
-            raise ValueError(f"NetSpec.curiosity is {self.net.curiosity}, but the bonus is {self.bonus}: the second critic goes with RND, and with no other")
+            raise ValueError(
+                f"NetSpec.curiosity is {self.net.curiosity}, but the bonus is {self.bonus}: the second critic goes with RND, and with no other"
+            )
         split, what = (self.num_envs, "num_envs") if self.net.net == "gru" else (self.batch, "num_envs * num_steps")
         if split % (self.minibatches * self.devices):
-            raise ValueError(f"{what} = {split} can't be split into {self.minibatches} equal minibatches on {self.devices} devices; change one of them")
+            raise ValueError(
+                f"{what} = {split} can't be split into {self.minibatches} equal minibatches on {self.devices} devices; change one of them"
+            )
         if self.num_envs % self.devices or (self.seeds > 1 < self.devices):
-            raise ValueError(f"{self.num_envs} environments and {self.seeds} seeds don't fit {self.devices} devices: take a multiple of the devices, and one seed")
+            raise ValueError(
+                f"{self.num_envs} environments and {self.seeds} seeds don't fit {self.devices} devices: take a multiple of the devices, and one seed"
+            )
         if self.total_steps < self.batch:
-            raise ValueError(f"steps is {self.total_steps}, less than one rollout of num_envs * num_steps = {self.batch}; give more steps or a smaller rollout")
+            raise ValueError(
+                f"steps is {self.total_steps}, less than one rollout of num_envs * num_steps = {self.batch}; give more steps or a smaller rollout"
+            )
 
     @property
-    def batch(self) -> int: return self.num_envs * self.num_steps
+    def batch(self) -> int:
+        return self.num_envs * self.num_steps
+
     @property
-    def num_updates(self) -> int: return self.total_steps // self.batch
+    def num_updates(self) -> int:
+        return self.total_steps // self.batch
 
     @property
     def optimizer(self) -> optax.GradientTransformation:
         per_update = self.epochs * self.minibatches
         rate = lambda count: self.learning_rate * (1 - (count // per_update) / self.num_updates)
-        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.adam(rate if self.anneal else self.learning_rate, eps=1e-5))
+        return optax.chain(
+            optax.clip_by_global_norm(self.max_grad_norm),
+            optax.adam(rate if self.anneal else self.learning_rate, eps=1e-5),
+        )
 
 # %% ../../nbs/online.ppo.ipynb #20b9d67d
 class Train(struct.PyTreeNode):
@@ -88,7 +102,7 @@ class Train(struct.PyTreeNode):
     episode_length: jax.Array  # (envs,) int32, so far
     floor: jax.Array  # (envs,) int32, the deepest of the episode so far
 
-
+# %% ../../nbs/online.ppo.ipynb #1a582058
 class Rollout(NamedTuple):
     "One rollout, every array (steps, envs, …) but `memory`"
 
@@ -127,16 +141,29 @@ def init(
     params = jax.tree.map(jnp.asarray, params)
     bonus = ppo.bonus and ppo.bonus.start(ppo.net, key_bonus, codes)
     zeros = lambda dtype: jnp.zeros(ppo.num_envs, dtype)
-    return Train(params, ppo.optimizer.init(params), bonus, key, states, codes, initial_memory(ppo.net, ppo.num_envs),
-                 ~zeros(bool), zeros(jnp.float32), zeros(jnp.int32), zeros(jnp.int32))
+    return Train(
+        params,
+        ppo.optimizer.init(params),
+        bonus,
+        key,
+        states,
+        codes,
+        initial_memory(ppo.net, ppo.num_envs),
+        ~zeros(bool),
+        zeros(jnp.float32),
+        zeros(jnp.int32),
+        zeros(jnp.int32),
+    )
 
 # %% ../../nbs/online.ppo.ipynb #f3da7a14
-def _mean(ppo: PPO, x): return jax.lax.pmean(x, "envs") if ppo.devices > 1 else x
+def _mean(ppo: PPO, x):
+    return jax.lax.pmean(x, "envs") if ppo.devices > 1 else x
 
 
-def _own(ppo: PPO, key): return jax.random.fold_in(key, jax.lax.axis_index("envs")) if ppo.devices > 1 else key
+def _own(ppo: PPO, key):
+    return jax.random.fold_in(key, jax.lax.axis_index("envs")) if ppo.devices > 1 else key
 
-
+# %% ../../nbs/online.ppo.ipynb #1ae844fc
 def _places(ppo: PPO) -> tuple[Train, Rollout]:
     "How a run's arrays lie on the devices"
     envs, steps, same = P("envs"), P(None, "envs"), P()
@@ -144,9 +171,10 @@ def _places(ppo: PPO) -> tuple[Train, Rollout]:
     train = Train(same, same, bonus, same, *[envs] * 7)
     return train, Rollout(envs, *[steps] * (len(Rollout._fields) - 1))
 
-
+# %% ../../nbs/online.ppo.ipynb #cb16dc3b
 def _compiled(f, places):
     "`f(ppo, train, …)` compiled, over seeds or devices as `ppo` says; the given `train` is used up"
+
     @partial(jax.jit, static_argnums=0, donate_argnums=1)
     @wraps(f)
     def run(ppo: PPO, train: Train, *args):
@@ -155,21 +183,26 @@ def _compiled(f, places):
         if ppo.devices == 1:
             return f(ppo, train, *args)
         if len(jax.devices()) < ppo.devices:
-            raise ValueError(f"devices is {ppo.devices}, but JAX sees {len(jax.devices())}; on a CPU start with XLA_FLAGS=--xla_force_host_platform_device_count={ppo.devices}")
+            raise ValueError(
+                f"devices is {ppo.devices}, but JAX sees {len(jax.devices())}; on a CPU start with XLA_FLAGS=--xla_force_host_platform_device_count={ppo.devices}"
+            )
         mesh = Mesh(np.array(jax.devices()[: ppo.devices]), ("envs",))
         take, give = places(*_places(ppo))
         return jax.shard_map(partial(f, ppo), mesh=mesh, in_specs=take, out_specs=give, check_vma=False)(train, *args)
+
     return run
 
 # %% ../../nbs/online.ppo.ipynb #73ba5b98
 def _bootstrap(ppo: PPO, params, out, memory) -> jax.Array:  # (envs,)
     "Values of what truncated episodes end in, 0 elsewhere"
+
     def values(_):
         said = ActorCritic(ppo.net).apply({"params": params}, out.next_codes, None, memory)
         return jnp.zeros((), bool), jnp.where(out.truncated, said.value, 0.0)
+
     return jax.lax.while_loop(lambda carry: carry[0], values, (out.truncated.any(), jnp.zeros(len(out.truncated))))[1]
 
-
+# %% ../../nbs/online.ppo.ipynb #6f4e560a
 def _play_step(ppo: PPO, params, train: Train, key) -> tuple[Train, Rollout]:
     "One step of all environments under the policy: the run after it, and a row of the rollout"
     key_action, key_step = jax.random.split(key)
@@ -180,19 +213,45 @@ def _play_step(ppo: PPO, params, train: Train, key) -> tuple[Train, Rollout]:
     ended, where = out.terminated | out.truncated, ppo.net.obs
     floor = train.floor
     if "floor" in where.count_names:
-        floor = jnp.maximum(floor, out.next_codes[:, where.slices["counts"].start + where.count_names.index("floor")].astype(jnp.int32))
+        floor = jnp.maximum(
+            floor, out.next_codes[:, where.slices["counts"].start + where.count_names.index("floor")].astype(jnp.int32)
+        )
     after = (train.episode_return + out.reward, train.episode_length + 1, floor)
-    row = Rollout(None, train.codes, out.next_codes, train.first, action, log_prob, said.value, said.curiosity, out.reward, out.terminated,
-                  out.truncated, _bootstrap(ppo, params, out, said.memory), out.achievements, *after)
+    row = Rollout(
+        None,
+        train.codes,
+        out.next_codes,
+        train.first,
+        action,
+        log_prob,
+        said.value,
+        said.curiosity,
+        out.reward,
+        out.terminated,
+        out.truncated,
+        _bootstrap(ppo, params, out, said.memory),
+        out.achievements,
+        *after,
+    )
     total, length, floor = (jnp.where(ended, 0, x) for x in after)
-    return train.replace(states=states, codes=out.codes, memory=said.memory, first=ended, episode_return=total, episode_length=length, floor=floor), row
+    return train.replace(
+        states=states,
+        codes=out.codes,
+        memory=said.memory,
+        first=ended,
+        episode_return=total,
+        episode_length=length,
+        floor=floor,
+    ), row
 
-
+# %% ../../nbs/online.ppo.ipynb #7c293384
 def _collect(ppo: PPO, train: Train) -> tuple[Train, Rollout]:
     "Plays `num_steps` steps in every environment"
     key, key_play = jax.random.split(train.key)
     playing = train.replace(params=None, opt_state=None, bonus=None, key=None)
-    played, rollout = jax.lax.scan(partial(_play_step, ppo, train.params), playing, jax.random.split(_own(ppo, key_play), ppo.num_steps))
+    played, rollout = jax.lax.scan(
+        partial(_play_step, ppo, train.params), playing, jax.random.split(_own(ppo, key_play), ppo.num_steps)
+    )
     after = played.replace(params=train.params, opt_state=train.opt_state, bonus=train.bonus, key=key)
     return after, rollout._replace(memory=train.memory)
 
@@ -211,7 +270,7 @@ def _estimate(reward, value, following, goes_on, gamma: float, gae_lambda: float
 
     return jax.lax.scan(back, jnp.zeros_like(delta[0]), (delta, goes_on), reverse=True)[1]
 
-
+# %% ../../nbs/online.ppo.ipynb #124d5935
 def advantages(
     rollout: Rollout,  # (steps, envs)
     last_value: jax.Array,  # (envs,) value of what the environments show after the rollout
@@ -223,7 +282,7 @@ def advantages(
     following = jnp.where(ended, rollout.bootstrap, jnp.concatenate([rollout.value[1:], last_value[None]]))
     return _estimate(rollout.reward, rollout.value, following, ~ended, gamma, gae_lambda)
 
-
+# %% ../../nbs/online.ppo.ipynb #5bfd2432
 def curious_advantages(
     intrinsic: jax.Array,  # (steps, envs) the bonus
     curiosity: jax.Array,  # (steps, envs) the second critic's values
@@ -240,7 +299,7 @@ def _value_loss(ppo: PPO, value, old, target):
     clipped = old + (value - old).clip(-ppo.clip, ppo.clip)
     return 0.5 * jnp.maximum((value - target) ** 2, (clipped - target) ** 2).mean()
 
-
+# %% ../../nbs/online.ppo.ipynb #46a489d8
 def loss(
     ppo: PPO,
     params,
@@ -284,7 +343,7 @@ def _prepare(ppo: PPO, train: Train, rollout: Rollout):
     data = {name: getattr(rollout, name) for name in ("codes", "action", "log_prob", "value")}
     return {**data, "advantage": advantage, "target": target, **extra}, bonus, metrics
 
-
+# %% ../../nbs/online.ppo.ipynb #7b1611df
 def _minibatch(ppo: PPO, data: dict, memory, carry, rows):
     "One gradient step on some columns of `data`"
     params, opt_state, bonus = carry
@@ -304,7 +363,10 @@ def _minibatch(ppo: PPO, data: dict, memory, carry, rows):
     updates, opt_state = ppo.optimizer.update(grads[0], opt_state, params)
     if ppo.bonus:
         bonus = ppo.bonus.update(bonus, grads[1])
-    return (optax.apply_updates(params, updates), opt_state, bonus), {**metrics, "grad_norm": optax.global_norm(grads[0])}
+    return (optax.apply_updates(params, updates), opt_state, bonus), {
+        **metrics,
+        "grad_norm": optax.global_norm(grads[0]),
+    }
 
 # %% ../../nbs/online.ppo.ipynb #e58b38ec
 def _learn(ppo: PPO, train: Train, rollout: Rollout) -> tuple[Train, dict]:

@@ -32,9 +32,11 @@ TRAINER = "trainer"  # a subfolder, so that it counts as the trainer's own and n
 def agents(ppo: PPO, train: Train) -> list[Agent]:
     "The agents of a run, one a seed"
     params = jax.tree.map(np.asarray, train.params)
-    return [Agent(ppo.net, jax.tree.map(lambda x, i=i: x[i], params) if ppo.seeds > 1 else params) for i in range(ppo.seeds)]
+    return [
+        Agent(ppo.net, jax.tree.map(lambda x, i=i: x[i], params) if ppo.seeds > 1 else params) for i in range(ppo.seeds)
+    ]
 
-
+# %% ../../nbs/online.train.ipynb #ae51938e
 def save_train(run: Run, ppo: PPO, train: Train, step: int) -> Path:
     "A checkpoint of the run: the agent, further seeds' in seed-1, seed-2, …; only the newest keeps the trainer's state"
     leaves = {f"{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(train))}
@@ -51,7 +53,7 @@ def save_train(run: Run, ppo: PPO, train: Train, step: int) -> Path:
         shutil.rmtree(old / TRAINER, ignore_errors=True)
     return folder
 
-
+# %% ../../nbs/online.train.ipynb #23641197
 def load_train(folder: Path, ppo: PPO) -> Train:
     "The trainer's state of a checkpoint; ValueError if it has none, or one of another network or number of environments"
     file = folder / TRAINER / "state.safetensors"
@@ -81,11 +83,18 @@ def episode_metrics(
     recent.extend(rollout["episode_return"][ended].tolist())
     mean = lambda name: float(rollout[name][ended].mean())
     unlocked = rollout["achievements"][ended]
-    return {"episodes": int(ended.sum()), "episode_return": mean("episode_return"), "episode_length": mean("episode_length"), "recent_return": float(np.mean(recent)),
-            "floor": mean("floor"), "deepest_floor": int(rollout["floor"][ended].max()), "achievements": float(unlocked.sum(-1).mean()),
-            **{f"achievement/{name}": float(share) for name, share in zip(names, unlocked.mean(0), strict=True)}}
+    return {
+        "episodes": int(ended.sum()),
+        "episode_return": mean("episode_return"),
+        "episode_length": mean("episode_length"),
+        "recent_return": float(np.mean(recent)),
+        "floor": mean("floor"),
+        "deepest_floor": int(rollout["floor"][ended].max()),
+        "achievements": float(unlocked.sum(-1).mean()),
+        **{f"achievement/{name}": float(share) for name, share in zip(names, unlocked.mean(0), strict=True)},
+    }
 
-
+# %% ../../nbs/online.train.ipynb #0f33b005
 def _to_host(ppo: PPO, rollout: Rollout, names) -> dict:
     "Columns of a rollout in numpy; several seeds' environments side by side"
     columns = {name: np.asarray(getattr(rollout, name)) for name in names}
@@ -110,7 +119,7 @@ class _Clock:
             print(f"{line}, {rate.get('steps_per_second', 0):,.0f} steps a second", flush=True)
         self.began = time.time()
 
-
+# %% ../../nbs/online.train.ipynb #be4d1a7d
 def _writer(run: Run, ppo: PPO, resume_step: int | None) -> EpisodeWriter:
     folder = run.dir / "data"
     if resume_step is None:
@@ -152,12 +161,16 @@ def train_ppo(
             if writer:
                 writer.commit(step)
             save_train(run, ppo, train, step)
-        clock.tell(f"{step:,} of {ppo.num_updates * ppo.batch:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last)
+        clock.tell(
+            f"{step:,} of {ppo.num_updates * ppo.batch:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last
+        )
         if run.stopping and not last:
             run.stop()
     if collect_last and (writer := writer or _writer(run, ppo, ppo.num_updates * ppo.batch)):
         writer.close(ppo.num_updates * ppo.batch)
-    return replace(agents(ppo, train)[0], meta={"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params})
+    return replace(
+        agents(ppo, train)[0], meta={"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params}
+    )
 
 # %% ../../nbs/online.train.ipynb #7ad26c9b
 def make_net(

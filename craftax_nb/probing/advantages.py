@@ -33,7 +33,7 @@ def always(
     head["bias"] = np.asarray(head["bias"]) + 1e6 * (np.arange(agent.spec.num_actions) == action).astype(np.float32)
     return replace(agent, params={**agent.params, "actor_head": head})
 
-
+# %% ../../nbs/probing.advantages.ipynb #10ed4a57
 def _stepped(agent: Agent, world: World, states: Sequence, label, action: int, seed: int, play: int):
     "Codes, rewards and deaths after one step from each of `BATCH` states, all with the same luck"
     blocks = Blocks(always(agent, action), world, seed, BATCH)
@@ -63,7 +63,13 @@ def lookahead(
         batch, told_now = stack([states[i] for i in rows]), None if label is None else label[rows]
         keep = slice(start, start + BATCH), slice(0, len(states) - start)
         for play in range(luck):
-            codes, reward, died = map(np.concatenate, zip(*(_stepped(agent, world, batch, told_now, a, seed, play) for a in range(world.num_actions)), strict=True))
+            codes, reward, died = map(
+                np.concatenate,
+                zip(
+                    *(_stepped(agent, world, batch, told_now, a, seed, play) for a in range(world.num_actions)),
+                    strict=True,
+                ),
+            )
             after = look(agent, codes, None if label is None else np.tile(told_now, (world.num_actions, 1)))[0]
             worth = (reward + gamma * np.where(died, 0, after)).reshape(world.num_actions, BATCH).T
             out[keep[0]] += worth[keep[1]] / luck
@@ -111,7 +117,10 @@ def advantages(
         qs = q_agents(checkpoints[name]) if name in (checkpoints or {}) else ()
         mine = np.flatnonzero((rows["agent"] == name) & rows["hidden"].isin(("none", "real")))
         if not qs:
-            known = [not isinstance(p.state, np.ndarray) and p.base < bases and p.level in (None, strongest[p.suite]) for p in (probes[i] for i in rows["probe"].iloc[mine])]
+            known = [
+                not isinstance(p.state, np.ndarray) and p.base < bases and p.level in (None, strongest[p.suite])
+                for p in (probes[i] for i in rows["probe"].iloc[mine])
+            ]
             mine = mine[np.array(known, bool)]
         if not len(mine):
             continue

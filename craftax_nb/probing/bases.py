@@ -45,14 +45,22 @@ def in_chunks(
         parts.append(jax.tree.map(lambda x, keep=n - start: np.asarray(x)[:keep], function(rows)))
     return parts
 
-
+# %% ../../nbs/probing.bases.ipynb #404ad626
 def encode_states(
     states: Sequence,  # of one environment each, or codes (width,) uint8
 ) -> np.ndarray:  # (n, width) uint8
     "The codes of many states"
     out = [s if isinstance(s, np.ndarray) else None for s in states]
     todo = [i for i, code in enumerate(out) if code is None]
-    for i, code in zip(todo, [c for part in in_chunks(lambda rows: _encode_many(stack([states[todo[r]] for r in rows])), len(todo)) for c in part], strict=True):
+    for i, code in zip(
+        todo,
+        [
+            c
+            for part in in_chunks(lambda rows: _encode_many(stack([states[todo[r]] for r in rows])), len(todo))
+            for c in part
+        ],
+        strict=True,
+    ):
         out[i] = code
     return np.stack(out)
 
@@ -66,8 +74,9 @@ class Saved:
     state: object  # one environment's state in numpy, or a code (width,) uint8
     reference: object = None  # what it is compared with, if anything
 
-
-def _is_key(x) -> bool: return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+# %% ../../nbs/probing.bases.ipynb #5c6452a5
+def _is_key(x) -> bool:
+    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _arrays(state) -> dict[str, np.ndarray]:
@@ -75,9 +84,12 @@ def _arrays(state) -> dict[str, np.ndarray]:
     if isinstance(state, np.ndarray):
         return {"code": state}
     leaves, _ = jax.tree_util.tree_flatten_with_path(as_numpy(state))
-    return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(jax.random.key_data(x) if _is_key(x) else x) for path, x in leaves}
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(jax.random.key_data(x) if _is_key(x) else x)
+        for path, x in leaves
+    }
 
-
+# %% ../../nbs/probing.bases.ipynb #50b04c58
 def _state(env_name: str, arrays: dict[str, np.ndarray]):
     "What `_arrays` took apart; ValueError for leaves that this version's states don't have"
     if "code" in arrays:
@@ -85,8 +97,13 @@ def _state(env_name: str, arrays: dict[str, np.ndarray]):
     blank = blank_state(env_name)
     want = {name: x.shape for name, x in _arrays(blank).items()}
     if odd := sorted(name for name in want | arrays if want.get(name) != getattr(arrays.get(name), "shape", None)):
-        raise ValueError(f"{odd[0]} is {getattr(arrays.get(odd[0]), 'shape', 'missing')}, expected {want.get(odd[0], 'none')}")
-    leaves = [jax.random.wrap_key_data(arrays[name]) if _is_key(x) else arrays[name] for name, x in zip(want, jax.tree.leaves(blank), strict=True)]
+        raise ValueError(
+            f"{odd[0]} is {getattr(arrays.get(odd[0]), 'shape', 'missing')}, expected {want.get(odd[0], 'none')}"
+        )
+    leaves = [
+        jax.random.wrap_key_data(arrays[name]) if _is_key(x) else arrays[name]
+        for name, x in zip(want, jax.tree.leaves(blank), strict=True)
+    ]
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)
 
 # %% ../../nbs/probing.bases.ipynb #471d5f77
@@ -104,7 +121,12 @@ def save_state(
     if folder.exists():
         raise ValueError(f"{show_path(folder)} is there already: give the state another name, or remove that folder")
     spec = ObsSpec.of(state)
-    about = {"env_name": spec.env_name, "craftax_version": World(spec.env_name).craftax_version, "note": note, "saved": time.time()}
+    about = {
+        "env_name": spec.env_name,
+        "craftax_version": World(spec.env_name).craftax_version,
+        "note": note,
+        "saved": time.time(),
+    }
     with whole_folder(folder) as new:
         np.savez_compressed(new / "state.npz", **_arrays(state))
         if reference is not None:
@@ -121,7 +143,7 @@ def _read(folder: Path, name: str, env_name: str):
     with np.load(file) as arrays:
         return _state(env_name, dict(arrays))
 
-
+# %% ../../nbs/probing.bases.ipynb #09a1cbc5
 def load_states(
     path: str | Path,  # a folder of saved states
 ) -> list[Saved]:  # in the order in which they were saved
@@ -131,22 +153,31 @@ def load_states(
         folder = file.parent
         try:
             about = read_json(file)
-            saved = Saved(folder.name, about["note"], *(_read(folder, part, about["env_name"]) for part in ("state", "reference")))
+            saved = Saved(
+                folder.name, about["note"], *(_read(folder, part, about["env_name"]) for part in ("state", "reference"))
+            )
             if saved.state is None:
                 raise ValueError("state.npz is missing")
         except (OSError, EOFError, ValueError, KeyError, BadZipFile) as e:
-            raise ValueError(f"{show_path(folder)} can't be read: {e}; remove that folder, or save the state again") from None
+            raise ValueError(
+                f"{show_path(folder)} can't be read: {e}; remove that folder, or save the state again"
+            ) from None
         found.append((about["saved"], saved))
     if not found:
-        raise ValueError(f"{show_path(resolve(path))} holds no saved states: save one with save_state(...), or from the inspector")
+        raise ValueError(
+            f"{show_path(resolve(path))} holds no saved states: save one with save_state(...), or from the inspector"
+        )
     return [saved for _, saved in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
 
 # %% ../../nbs/probing.bases.ipynb #e6cb52e5
 class PredicateError(ValueError):
     "A predicate that can't be asked; the message says which part and what there is"
 
-
-ENEMIES = {spec: tuple(n for i, n in enumerate(spec.mob_names) if n != "cow" and (spec is CLASSIC or i < 8 or 16 <= i < 32)) for spec in (FULL, CLASSIC)}
+# %% ../../nbs/probing.bases.ipynb #7010ede3
+ENEMIES = {
+    spec: tuple(n for i, n in enumerate(spec.mob_names) if n != "cow" and (spec is CLASSIC or i < 8 or 16 <= i < 32))
+    for spec in (FULL, CLASSIC)
+}
 
 
 def _tiles_of(parts: Unpacked, name: str) -> np.ndarray:  # (n, tiles) int, how many of it lie there
@@ -159,16 +190,26 @@ def _tiles_of(parts: Unpacked, name: str) -> np.ndarray:  # (n, tiles) int, how 
         return (items == spec.item_names.index(name)).astype(int)
     wanted = [spec.mob_names.index(n) for n in (ENEMIES[spec] if name == "enemy" else [plain]) if n in spec.mob_names]
     if not wanted:
-        raise PredicateError(_unknown(name, ["enemy", *(m.replace(" ", "_") for m in spec.mob_names), *spec.block_names, *spec.item_names], "nothing that can be in view"))
+        raise PredicateError(
+            _unknown(
+                name,
+                ["enemy", *(m.replace(" ", "_") for m in spec.mob_names), *spec.block_names, *spec.item_names],
+                "nothing that can be in view",
+            )
+        )
     out = np.zeros(blocks.shape, int)
     row, slot = np.nonzero((parts.mob_tile != EMPTY) & np.isin(parts.mob_id, wanted))
     np.add.at(out, (row, parts.mob_tile[row, slot]), 1)
     return out
 
-
+# %% ../../nbs/probing.bases.ipynb #01c032c1
 def _unknown(name: str, known, what: str) -> str:
     close = difflib.get_close_matches(name, known, 3, 0.5)
-    there = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(n for n in known if not n.startswith('unused'))}"
+    there = (
+        f"did you mean {' or '.join(close)}?"
+        if close
+        else f"there are {', '.join(n for n in known if not n.startswith('unused'))}"
+    )
     return f"{name!r} is {what}; {there}"
 
 
@@ -177,7 +218,14 @@ def _nearest(parts: Unpacked, name: str) -> np.ndarray:  # (n,) float, steps; in
     return np.where(_tiles_of(parts, name) > 0, away, np.inf).min(1)
 
 # %% ../../nbs/probing.bases.ipynb #de39b292
-COMPARE = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq, ast.NotEq: operator.ne}
+COMPARE = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 CALLS = {"distance": _nearest, "count": lambda parts, name: _tiles_of(parts, name).sum(1)}
 
 
@@ -188,27 +236,48 @@ def _number(node, parts: Unpacked):
     if isinstance(node, ast.Name):
         names = ("floor", *parts.spec.scalar_names)
         if node.id not in names:
-            raise PredicateError(_unknown(node.id, names, "no number of a state (what is seen is asked for as `x in view`)"))
+            raise PredicateError(
+                _unknown(node.id, names, "no number of a state (what is seen is asked for as `x in view`)")
+            )
         classic_floor = node.id == "floor" and parts.spec is CLASSIC  # it has one, the overworld
         return np.zeros(len(parts.blocks)) if classic_floor else parts.scalar(node.id).astype(np.float64)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in CALLS
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.Name)
+    ):
         return CALLS[node.func.id](parts, node.args[0].id)
-    raise PredicateError(f"{ast.unparse(node)!r} is no number: expected a number, a name such as energy, distance(x) or count(x)")
+    raise PredicateError(
+        f"{ast.unparse(node)!r} is no number: expected a number, a name such as energy, distance(x) or count(x)"
+    )
 
-
+# %% ../../nbs/probing.bases.ipynb #41f38c8d
 def _truth(node, parts: Unpacked) -> np.ndarray:  # (n,) bool
     "Whether it holds, for each state"
     if isinstance(node, ast.BoolOp):
-        return (np.logical_and if isinstance(node.op, ast.And) else np.logical_or).reduce([_truth(x, parts) for x in node.values])
+        return (np.logical_and if isinstance(node.op, ast.And) else np.logical_or).reduce(
+            [_truth(x, parts) for x in node.values]
+        )
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return ~_truth(node.operand, parts)
     if not isinstance(node, ast.Compare):
-        raise PredicateError(f"{ast.unparse(node)!r} is neither true nor false: expected a comparison such as energy < 3, or `x in view`")
+        raise PredicateError(
+            f"{ast.unparse(node)!r} is neither true nor false: expected a comparison such as energy < 3, or `x in view`"
+        )
     first, second = node.left, node.comparators[0]
-    if isinstance(node.ops[0], ast.In | ast.NotIn) and len(node.ops) == 1 and isinstance(first, ast.Name) and ast.unparse(second) == "view":
+    if (
+        isinstance(node.ops[0], ast.In | ast.NotIn)
+        and len(node.ops) == 1
+        and isinstance(first, ast.Name)
+        and ast.unparse(second) == "view"
+    ):
         return _tiles_of(parts, first.id).any(1) ^ isinstance(node.ops[0], ast.NotIn)
     if odd := [op for op in node.ops if type(op) not in COMPARE]:
-        raise PredicateError(f"{ast.unparse(node)!r} compares by {type(odd[0]).__name__}: expected <, <=, >, >=, ==, != between numbers, or `x in view`")
+        raise PredicateError(
+            f"{ast.unparse(node)!r} compares by {type(odd[0]).__name__}: expected <, <=, >, >=, ==, != between numbers, or `x in view`"
+        )
     sides = [_number(x, parts) for x in (first, *node.comparators)]
     held = [COMPARE[type(op)](a, b) for op, a, b in zip(node.ops, sides[:-1], sides[1:], strict=True)]
     return np.broadcast_to(np.logical_and.reduce(held), (len(parts.blocks),))
@@ -226,7 +295,9 @@ def holds(
         tree = ast.parse(predicate.strip(), mode="eval").body
         return _truth(tree, unpack(codes)).copy()
     except SyntaxError as e:
-        raise PredicateError(f"predicate {predicate!r} can't be read: {e.msg}; write it like 'arrow in view and energy < 3'") from None
+        raise PredicateError(
+            f"predicate {predicate!r} can't be read: {e.msg}; write it like 'arrow in view and energy < 3'"
+        ) from None
     except PredicateError as e:
         raise PredicateError(f"predicate {predicate!r}: {e}") from None
 
@@ -239,14 +310,21 @@ def find_states(
     seed: int = 0,
 ) -> np.ndarray:  # (n,) int64 transitions, ascending; their codes are `dataset.codes(n)`
     "Transitions before which the predicate is true, drawn at random; ValueError, one sentence, where there are none"
-    found = [start + np.flatnonzero(holds(predicate, dataset.codes(np.arange(start, min(start + 16384, dataset.num_transitions)))))
-             for start in range(0, dataset.num_transitions, 16384)]
+    found = [
+        start
+        + np.flatnonzero(holds(predicate, dataset.codes(np.arange(start, min(start + 16384, dataset.num_transitions)))))
+        for start in range(0, dataset.num_transitions, 16384)
+    ]
     found = np.random.default_rng(seed).permutation(np.concatenate(found))
     episode = dataset.episodes_at(found)
     order = np.argsort(episode, kind="stable")
     rank = np.empty(len(found), int)
-    rank[order] = np.arange(len(found)) - np.searchsorted(episode[order], episode[order])  # how many of its episode were drawn before
+    rank[order] = np.arange(len(found)) - np.searchsorted(
+        episode[order], episode[order]
+    )  # how many of its episode were drawn before
     found = found[rank < per_episode][:most]
     if not len(found):
-        raise ValueError(f"no state of {show_path(dataset.folder)} fulfils {predicate!r}: ask for less, or give a larger data set")
+        raise ValueError(
+            f"no state of {show_path(dataset.folder)} fulfils {predicate!r}: ask for less, or give a larger data set"
+        )
     return np.sort(found)

@@ -40,19 +40,26 @@ class Branches:
     max_steps: int
 
     @property
-    def returns(self) -> np.ndarray: return self.played + self.bootstrap  # (n, rollouts)
+    def returns(self) -> np.ndarray:
+        return self.played + self.bootstrap  # (n, rollouts)
+
     @property
-    def mean(self) -> np.ndarray: return self.returns.mean(1)  # (n,)
+    def mean(self) -> np.ndarray:
+        return self.returns.mean(1)  # (n,)
+
     @property
-    def standard_error(self) -> np.ndarray: return _standard_error(self.returns)  # (n,), NaN for a single play
+    def standard_error(self) -> np.ndarray:
+        return _standard_error(self.returns)  # (n,), NaN for a single play
+
     @property
-    def cut(self) -> float: return float(np.mean(~self.terminated))  # share of the plays
+    def cut(self) -> float:
+        return float(np.mean(~self.terminated))  # share of the plays
 
     def __repr__(self):
         n, rollouts = self.played.shape
         return f"Branches({n} states, {rollouts} plays each, {self.lengths.sum():,} steps, {self.cut:.0%} cut at {self.max_steps} steps, gamma {self.gamma:g})"
 
-
+# %% ../../nbs/probing.branch.ipynb #18029b20
 def _standard_error(plays: np.ndarray) -> np.ndarray:  # (n, rollouts) -> (n,)
     rollouts = plays.shape[1]
     return plays.std(1, ddof=1) / np.sqrt(rollouts) if rollouts > 1 else np.full(len(plays), np.nan)
@@ -67,7 +74,14 @@ def _seat(blocks: Blocks, states: Sequence, state_of: np.ndarray, play_of: np.nd
         mine = np.arange(block * blocks.size, min((block + 1) * blocks.size, len(state_of)))
         for state, batch in dict.fromkeys(zip(state_of[mine].tolist(), (play_of[mine] // BATCH).tolist(), strict=True)):
             seats = mine[(state_of[mine] == state) & (play_of[mine] // BATCH == batch)]
-            fresh = _begin(blocks.agent, stack([states[state]] * BATCH), blocks.seed, batch, world=blocks.world, history=blocks.history)
+            fresh = _begin(
+                blocks.agent,
+                stack([states[state]] * BATCH),
+                blocks.seed,
+                batch,
+                world=blocks.world,
+                history=blocks.history,
+            )
             blocks._put(block, seats % blocks.size, fresh, play_of[seats] % BATCH)
         blocks.seats[block, : len(mine)] = mine
 
@@ -76,10 +90,17 @@ def _seated(blocks: Blocks, read: Callable) -> Iterator[tuple]:
     "For each block with players: its slots, their seats, and what `read(slots)` says of these"
     for block in blocks.active:
         slots = np.flatnonzero(blocks.seats[block] >= 0)
-        yield block, slots, blocks.seats[block, slots], jax.tree.map(lambda x, slots=slots: np.asarray(x)[slots], read(blocks.blocks[block]))
+        yield (
+            block,
+            slots,
+            blocks.seats[block, slots],
+            jax.tree.map(lambda x, slots=slots: np.asarray(x)[slots], read(blocks.blocks[block])),
+        )
 
-
-def _wave(blocks: Blocks, ends: np.ndarray, gamma: float, labeller: Callable | None, cadence: int) -> dict[str, np.ndarray]:
+# %% ../../nbs/probing.branch.ipynb #330d645a
+def _wave(
+    blocks: Blocks, ends: np.ndarray, gamma: float, labeller: Callable | None, cadence: int
+) -> dict[str, np.ndarray]:
     "Plays what is seated to its end; seat i is cut after `ends[i]` steps"
     n, clock = len(ends), 0
     out = {name: np.zeros(n) for name in ("value", "played", "bootstrap", "total", "lengths", "terminated")}
@@ -89,7 +110,9 @@ def _wave(blocks: Blocks, ends: np.ndarray, gamma: float, labeller: Callable | N
         if clock == 0 or (ends == clock).any():
             for block, slots, seats, value in _seated(blocks, lambda s: _promise(blocks.agent, s)):
                 cut = ends[seats] == clock
-                out["value" if clock == 0 else "bootstrap"][seats[cut | (clock == 0)]] = (gamma**clock * value)[cut | (clock == 0)]
+                out["value" if clock == 0 else "bootstrap"][seats[cut | (clock == 0)]] = (gamma**clock * value)[
+                    cut | (clock == 0)
+                ]
                 blocks.seats[block, slots[cut]] = -1
             blocks.pack()
             if not len(blocks.active):
@@ -111,22 +134,28 @@ def _wave(blocks: Blocks, ends: np.ndarray, gamma: float, labeller: Callable | N
 def _distinct(states: Sequence) -> tuple[list, np.ndarray]:
     "The states that differ, and which of them each one is: plays of the same state with the same luck are the same"
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    bytes_of = lambda state: b"".join(np.asarray(jax.random.key_data(x) if is_key(x) else x).tobytes() for x in jax.tree.leaves(as_numpy(state)))
+    bytes_of = lambda state: b"".join(
+        np.asarray(jax.random.key_data(x) if is_key(x) else x).tobytes() for x in jax.tree.leaves(as_numpy(state))
+    )
     first = {}
     number = [first.setdefault(hashlib.sha256(bytes_of(state)).digest(), i) for i, state in enumerate(states)]
     kept, number = np.unique(number, return_inverse=True)
     return [states[i] for i in kept], number
 
-
+# %% ../../nbs/probing.branch.ipynb #e361cc24
 def _check(agent: Agent, world: World, states: Sequence, rollouts: int, max_steps: int, gamma: float) -> None:
     if not len(states):
         raise ValueError("there are no states to play on from: give at least one")
     if any(isinstance(s, np.ndarray) for s in states):
-        raise ValueError("a state is a code, which holds only what the player sees: give whole states, as `reach` or `load_states` does")
+        raise ValueError(
+            "a state is a code, which holds only what the player sees: give whole states, as `reach` or `load_states` does"
+        )
     if odd := ({agent.spec.env_name} | {ObsSpec.of(s).env_name for s in states}) - {world.env_name}:
         raise ValueError(f"the agent or a state is of {odd.pop()}, expected {world.env_name}, the world that is played")
     if rollouts < 1 or max_steps < 1 or not 0 < gamma <= 1:
-        raise ValueError(f"rollouts is {rollouts}, max_steps {max_steps}, gamma {gamma}; expected at least 1, at least 1, and above 0 to 1")
+        raise ValueError(
+            f"rollouts is {rollouts}, max_steps {max_steps}, gamma {gamma}; expected at least 1, at least 1, and above 0 to 1"
+        )
 
 # %% ../../nbs/probing.branch.ipynb #05148b7f
 def branch(
@@ -155,8 +184,16 @@ def branch(
         _seat(blocks, states, state_of[wave], play_of[wave])
         parts.append(_wave(blocks, ends[wave], gamma, labeller, agent_cadence(agent, cadence)))
     column = lambda name, dtype: np.concatenate([p[name] for p in parts]).reshape(-1, rollouts).astype(dtype)[number]
-    return Branches(column("value", np.float32)[:, 0], column("played", np.float64), column("bootstrap", np.float64), column("total", np.float32),
-                    column("lengths", np.int32), column("terminated", bool), gamma, max_steps)
+    return Branches(
+        column("value", np.float32)[:, 0],
+        column("played", np.float64),
+        column("bootstrap", np.float64),
+        column("total", np.float32),
+        column("lengths", np.int32),
+        column("terminated", bool),
+        gamma,
+        max_steps,
+    )
 
 # %% ../../nbs/probing.branch.ipynb #e8a0a80c
 def changes(
@@ -165,21 +202,34 @@ def changes(
     level: float = 0.95,
     bootstrap: bool = True,  # False: what was played only, without V's promise at the cut
     base: Sequence | None = None,  # (n,) what each state was made from; None: its reference
-) -> pd.DataFrame:  # one row a state with a reference: state, reference, base, dV, dMC, se, low, high, significant, agrees
+) -> (
+    pd.DataFrame
+):  # one row a state with a reference: state, reference, base, dV, dMC, se, low, high, significant, agrees
     "What an edit changes, by V and by the plays; ValueError for a single play a state, or rows that aren't there"
     from scipy.special import stdtrit
 
     plays, reference = branches.returns if bootstrap else branches.played, np.asarray(reference)
     n, rollouts = plays.shape
     if rollouts < 2 or reference.shape != (n,) or not ((reference >= 0) & (reference < n)).all():
-        raise ValueError(f"{rollouts} plays of {n} states and references of shape {reference.shape}; expected at least 2 plays, and a row from 0 to {n - 1} for each state")
+        raise ValueError(
+            f"{rollouts} plays of {n} states and references of shape {reference.shape}; expected at least 2 plays, and a row from 0 to {n - 1} for each state"
+        )
     state = np.flatnonzero(reference != np.arange(n))
     back = reference[state]
     moved = plays[state] - plays[back]
     change, error = moved.mean(1), _standard_error(moved)
     half = stdtrit(rollouts - 1, (1 + level) / 2) * error
     value = (branches.value[state] - branches.value[back]).astype(np.float64)
-    table = pd.DataFrame({"state": state, "reference": back, "base": back if base is None else np.asarray(base)[state], "dV": value, "dMC": change, "se": error})
+    table = pd.DataFrame(
+        {
+            "state": state,
+            "reference": back,
+            "base": back if base is None else np.asarray(base)[state],
+            "dV": value,
+            "dMC": change,
+            "se": error,
+        }
+    )
     table["low"], table["high"] = change - half, change + half
     table["significant"] = np.abs(change) > half
     table["agrees"] = table["significant"] & (np.sign(value) == np.sign(change))
@@ -197,7 +247,7 @@ def _ceiling(branches: Branches, table: pd.DataFrame) -> float:
     halves = _rank_correlation(moved[:, ::2].mean(1), moved[:, 1::2].mean(1))
     return float(np.sqrt(max(0.0, 2 * halves / (1 + halves))))
 
-
+# %% ../../nbs/probing.branch.ipynb #9a434009
 def agreement(
     table: pd.DataFrame,  # from `changes`
     branches: Branches | None = None,  # for the ceiling
@@ -206,7 +256,12 @@ def agreement(
 ) -> pd.Series:  # pairs, bases, significant, agree, rate, low, high, rank, rank_low, rank_high, ceiling
     "How well V's changes foretell the plays'; NaN for what too few pairs can't say"
     found = table[table["significant"]]
-    out = {"pairs": len(table), "bases": table["base"].nunique(), "significant": len(found), "agree": int(found["agrees"].sum())}
+    out = {
+        "pairs": len(table),
+        "bases": table["base"].nunique(),
+        "significant": len(found),
+        "agree": int(found["agrees"].sum()),
+    }
     out["rate"], out["low"], out["high"] = np.nan, np.nan, np.nan
     if len(found):
         witnesses = found["base"].nunique()
@@ -218,7 +273,9 @@ def agreement(
         drawn = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
         draws.append(_rank_correlation(*both[drawn].T))
     out["rank"] = _rank_correlation(*both.T) if len(table) > 1 else np.nan
-    out["rank_low"], out["rank_high"] = np.nanpercentile(draws, [2.5, 97.5]) if np.isfinite(draws).any() else (np.nan, np.nan)
+    out["rank_low"], out["rank_high"] = (
+        np.nanpercentile(draws, [2.5, 97.5]) if np.isfinite(draws).any() else (np.nan, np.nan)
+    )
     out["ceiling"] = _ceiling(branches, table) if branches is not None and len(table) > 1 else np.nan
     return pd.Series(out, dtype=object)
 
@@ -231,8 +288,17 @@ def calibration(
     low, high = map(float, interval(error))
     spread = np.var(branches.value)
     slope = float(np.cov(branches.value, branches.mean, ddof=0)[0, 1] / spread) if spread > 0 else np.nan
-    return pd.Series({"states": len(error), "bias": float(error.mean()), "bias_low": low, "bias_high": high, "slope": slope,
-                      "rank": _rank_correlation(branches.value, branches.mean), "cut": branches.cut})
+    return pd.Series(
+        {
+            "states": len(error),
+            "bias": float(error.mean()),
+            "bias_low": low,
+            "bias_high": high,
+            "slope": slope,
+            "rank": _rank_correlation(branches.value, branches.mean),
+            "cut": branches.cut,
+        }
+    )
 
 # %% ../../nbs/probing.branch.ipynb #5a78543f
 def plot_calibration(
@@ -249,8 +315,14 @@ def plot_calibration(
     ax.errorbar(branches.value, branches.mean, yerr=error, fmt="o", markersize=3, elinewidth=0.6, alpha=0.7)
     ends = [min(branches.value.min(), branches.mean.min()), max(branches.value.max(), branches.mean.max())]
     ax.plot(ends, ends, color="black", linewidth=0.8, linestyle="--", label="V = return")
-    ax.set(xlabel="V, discounted points", ylabel=f"mean return of {rollouts} plays, discounted points\n({branches.cut:.0%} cut at {branches.max_steps} steps, then V)")
-    ax.set_title(f"{head}V is {said['bias']:+.2f} [{said['bias_low']:+.2f}, {said['bias_high']:+.2f}] off, slope {said['slope']:.2f}", fontsize=9)
+    ax.set(
+        xlabel="V, discounted points",
+        ylabel=f"mean return of {rollouts} plays, discounted points\n({branches.cut:.0%} cut at {branches.max_steps} steps, then V)",
+    )
+    ax.set_title(
+        f"{head}V is {said['bias']:+.2f} [{said['bias_low']:+.2f}, {said['bias_high']:+.2f}] off, slope {said['slope']:.2f}",
+        fontsize=9,
+    )
     ax.legend(frameon=False, fontsize=8)
     return fig
 
@@ -263,17 +335,39 @@ def plot_changes(
     "Change of V against the change of the mean return; signs agree in the shaded quarters"
     fig, ax = (ax.figure, ax) if ax else plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     said, head = agreement(table), f"{title}\n" if title else ""
-    kinds = {"signs agree": ("C0", table["agrees"]), "signs differ": ("C3", table["significant"] & ~table["agrees"]), "within the noise": ("0.7", ~table["significant"])}
+    kinds = {
+        "signs agree": ("C0", table["agrees"]),
+        "signs differ": ("C3", table["significant"] & ~table["agrees"]),
+        "within the noise": ("0.7", ~table["significant"]),
+    }
     for name, (colour, rows) in kinds.items():
         part = table[rows]
         ends = np.abs(part[["low", "high"]].to_numpy().T - part["dMC"].to_numpy())
-        ax.errorbar(part["dV"], part["dMC"], yerr=ends, fmt="o", markersize=3, elinewidth=0.6, color=colour, alpha=0.8, label=f"{name} ({len(part)})")
+        ax.errorbar(
+            part["dV"],
+            part["dMC"],
+            yerr=ends,
+            fmt="o",
+            markersize=3,
+            elinewidth=0.6,
+            color=colour,
+            alpha=0.8,
+            label=f"{name} ({len(part)})",
+        )
     ax.axhline(0, color="black", linewidth=0.8)
     ax.axvline(0, color="black", linewidth=0.8)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     for x, y in ((max(right, 0), max(top, 0)), (min(left, 0), min(bottom, 0))):
         ax.fill_between([0, x], 0, y, color="C0", alpha=0.06, linewidth=0)
-    ax.set(xlabel="change of V, discounted points", ylabel="change of the mean return, discounted points", xlim=(left, right), ylim=(bottom, top))
-    ax.set_title(f"{head}{said['agree']} of {said['significant']} signs agree, rank correlation {said['rank']:.2f} [{said['rank_low']:.2f}, {said['rank_high']:.2f}]", fontsize=9)
+    ax.set(
+        xlabel="change of V, discounted points",
+        ylabel="change of the mean return, discounted points",
+        xlim=(left, right),
+        ylim=(bottom, top),
+    )
+    ax.set_title(
+        f"{head}{said['agree']} of {said['significant']} signs agree, rank correlation {said['rank']:.2f} [{said['rank_low']:.2f}, {said['rank_high']:.2f}]",
+        fontsize=9,
+    )
     ax.legend(frameon=False, fontsize=8)
     return fig

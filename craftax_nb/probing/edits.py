@@ -30,13 +30,23 @@ class Edit:
     value: float | str = 0  # put: tiles ahead; set: the value, "ahead" for a direction
     heading: str = ""  # of a projectile: "at" the player, "past" or "away"
 
-
-def put(what: str, ahead: int = 1, heading: str = "") -> Edit: return Edit("put", what, ahead, heading)
-def set_to(name: str, value: float | str) -> Edit: return Edit("set", name, value)
-def clear() -> Edit: return Edit("clear")  # every creature and projectile
-def hide(what: str) -> Edit: return Edit("hide", what)  # such a block in view becomes stone, such an item lies elsewhere
+# %% ../../nbs/probing.edits.ipynb #5163345a
+def put(what: str, ahead: int = 1, heading: str = "") -> Edit:
+    return Edit("put", what, ahead, heading)
 
 
+def set_to(name: str, value: float | str) -> Edit:
+    return Edit("set", name, value)
+
+# %% ../../nbs/probing.edits.ipynb #e1fb4f15
+def clear() -> Edit:
+    return Edit("clear")  # every creature and projectile
+
+
+def hide(what: str) -> Edit:
+    return Edit("hide", what)  # such a block in view becomes stone, such an item lies elsewhere
+
+# %% ../../nbs/probing.edits.ipynb #3ca261ff
 SIDES = tuple(DIRECTIONS)
 OPPOSITE = {"left": "right", "right": "left", "up": "down", "down": "up"}
 ACROSS = {"left": "up", "up": "right", "right": "down", "down": "left"}
@@ -74,7 +84,7 @@ def hide_block(
                 state = place_block(state, instead, (row, column))
     return state
 
-
+# %% ../../nbs/probing.edits.ipynb #2ca40a92
 def hide_ladder(
     state,  # one environment's state of Craftax
 ):  # the new state

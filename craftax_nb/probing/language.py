@@ -53,7 +53,7 @@ def shuffled_words(
     words = text.split()
     return " ".join(words[i] for i in np.random.default_rng(seed).permutation(len(words)))
 
-
+# %% ../../nbs/probing.language.ipynb #55171178
 def changed(
     codes: np.ndarray,  # (n, width) uint8
     change: Change,
@@ -83,15 +83,27 @@ def _swaps(agent: Agent, labeller: Callable, codes: np.ndarray, real: np.ndarray
     recipe = getattr(labeller, "recipe", None)
     if hasattr(labeller, "of_texts") and getattr(recipe, "text_format", "") != "image":
         texts = describe(codes, getattr(recipe, "text_format", "filtered"))
-        out["nonsense (its own words, shuffled)"] = labeller.of_texts([shuffled_words(t, seed + i) for i, t in enumerate(texts)])
+        out["nonsense (its own words, shuffled)"] = labeller.of_texts(
+            [shuffled_words(t, seed + i) for i, t in enumerate(texts)]
+        )
         out["a garbage prompt's"] = np.repeat(labeller.of_texts([GARBAGE]), len(codes), 0)
     return out
 
-
+# %% ../../nbs/probing.language.ipynb #662344b7
 def _rows(name: str, change: str, what: str, bases: np.ndarray, before: tuple, after: tuple) -> pd.DataFrame:
     "How far V and the policy moved, one row a base"
     moved = np.abs(probabilities(after[1]) - probabilities(before[1][bases])).sum(1) / 2
-    return pd.DataFrame({"agent": name, "change": change, "what": what, "base": bases, "V": before[0][bases], "dV": after[0] - before[0][bases], "policy_moved": moved})
+    return pd.DataFrame(
+        {
+            "agent": name,
+            "change": change,
+            "what": what,
+            "base": bases,
+            "V": before[0][bases],
+            "dV": after[0] - before[0][bases],
+            "policy_moved": moved,
+        }
+    )
 
 # %% ../../nbs/probing.language.ipynb #37417849
 def tell(
@@ -103,7 +115,9 @@ def tell(
 ) -> pd.DataFrame:  # one row an agent, change, what was changed, and base
     "How V and the policy move when the words change, the observation, or both; ValueError or RecipeMismatch for a labeller that doesn't fit"
     if len(codes) < 2:
-        raise ValueError(f"there are {len(codes)} states, expected at least 2: the hidden state of another is one of the swaps")
+        raise ValueError(
+            f"there are {len(codes)} states, expected at least 2: the hidden state of another is one of the swaps"
+        )
     made, out = {change.name: changed(codes, change) for change in changes}, []
     for name, agent in agents.items():
         labeller = (labellers or {}).get(name)
@@ -118,7 +132,10 @@ def tell(
             asked = {EYES: (other, own), TRUE: (other, new), **({WORDS: (codes[rows], new)} if reads else {})}
             out += [_rows(name, change, what, rows, before, look(agent, *which)) for what, which in asked.items()]
         if reads:
-            out += [_rows(name, swap, "hidden state", np.arange(len(codes)), before, look(agent, codes, label)) for swap, label in _swaps(agent, labeller, codes, real, seed).items()]
+            out += [
+                _rows(name, swap, "hidden state", np.arange(len(codes)), before, look(agent, codes, label))
+                for swap, label in _swaps(agent, labeller, codes, real, seed).items()
+            ]
     return pd.concat(out, ignore_index=True)
 
 # %% ../../nbs/probing.language.ipynb #a062d533
@@ -128,7 +145,10 @@ def language_table(
     "Mean |change of V| and of the policy over bases, with 95 % intervals"
     out = []
     for (agent, change, what), mine in moved.groupby(["agent", "change", "what"], sort=False):
-        size, line = mine["dV"].abs(), {"agent": agent, "change": change, "what": what, "bases": len(mine), "mean dV": mine["dV"].mean()}
+        size, line = (
+            mine["dV"].abs(),
+            {"agent": agent, "change": change, "what": what, "bases": len(mine), "mean dV": mine["dV"].mean()},
+        )
         for name, values in (("|dV|", size), ("policy moved", mine["policy_moved"])):
             low, high = map(float, interval(values))
             line |= {name: values.mean(), f"{name}_low": low, f"{name}_high": high}
@@ -137,7 +157,9 @@ def language_table(
     true = table[table["what"] == TRUE].set_index(["agent", "change"])["|dV|"]
     against = [true.get((r.agent, r.change), np.nan) for r in table.itertuples()]
     overall = table["agent"].map(true.groupby("agent").mean()).astype(float)
-    table["of the true change"] = table["|dV|"] / np.where(table["what"] == "hidden state", overall, against)  # of a swap: of the mean true change
+    table["of the true change"] = table["|dV|"] / np.where(
+        table["what"] == "hidden state", overall, against
+    )  # of a swap: of the mean true change
     return table.replace([np.inf, -np.inf], np.nan)
 
 # %% ../../nbs/probing.language.ipynb #d752ecd3
@@ -146,16 +168,41 @@ def plot_language(
 ) -> plt.Figure:
     "Mean |change of V| by change: the words, the observation, both; swaps of the hidden state below"
     agents = list(dict.fromkeys(table["agent"]))
-    changes = sorted(dict.fromkeys(table["change"]), key=lambda c: (table["what"][table["change"] == c] == "hidden state").any())
-    fig, axes = plt.subplots(1, len(agents), figsize=(1.8 + 4.4 * len(agents), 1.4 + 0.42 * len(changes)), squeeze=False, sharey=True, sharex=True, layout="constrained")
+    changes = sorted(
+        dict.fromkeys(table["change"]), key=lambda c: (table["what"][table["change"] == c] == "hidden state").any()
+    )
+    fig, axes = plt.subplots(
+        1,
+        len(agents),
+        figsize=(1.8 + 4.4 * len(agents), 1.4 + 0.42 * len(changes)),
+        squeeze=False,
+        sharey=True,
+        sharex=True,
+        layout="constrained",
+    )
     lines = {}
     for ax, agent in zip(axes[0], agents, strict=True):
         for i, what in enumerate((WORDS, EYES, TRUE, "hidden state")):
             mine = table[(table["agent"] == agent) & (table["what"] == what)]
-            rows = np.array([changes.index(c) for c in mine["change"]]) + (0 if what == "hidden state" else (i - 1) * 0.24)
+            rows = np.array([changes.index(c) for c in mine["change"]]) + (
+                0 if what == "hidden state" else (i - 1) * 0.24
+            )
             ends = np.nan_to_num([mine["|dV|"] - mine["|dV|_low"], mine["|dV|_high"] - mine["|dV|"]]).clip(0)
             lines[what] = ax.errorbar(mine["|dV|"], rows, xerr=ends, fmt="o", markersize=4, capsize=2, color=f"C{i}")
-        ax.set(title=agent, xlabel="mean |change of V|", yticks=range(len(changes)), yticklabels=changes, ylim=(len(changes) - 0.4, -0.6))
+        ax.set(
+            title=agent,
+            xlabel="mean |change of V|",
+            yticks=range(len(changes)),
+            yticklabels=changes,
+            ylim=(len(changes) - 0.4, -0.6),
+        )
         ax.grid(axis="x", alpha=0.3)
-    fig.legend(lines.values(), ("the words alone", "the observation alone", "both: a true change", "the hidden state swapped"), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    fig.legend(
+        lines.values(),
+        ("the words alone", "the observation alone", "both: a true change", "the hidden state swapped"),
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        fontsize=9,
+    )
     return fig

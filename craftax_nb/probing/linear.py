@@ -30,21 +30,26 @@ def _layers(agent: Agent, codes, label) -> dict[str, jax.Array]:
         label = (label - agent.label_mean) / agent.label_std
     wanted = lambda module, method: method in ("__call__", "first_layers")
     memory, first = agent.initial(len(codes)), jnp.ones(len(codes), bool)
-    _, kept = agent.net.apply({"params": agent.params}, codes, label, memory, first, capture_intermediates=wanted, mutable=["intermediates"])
+    _, kept = agent.net.apply(
+        {"params": agent.params}, codes, label, memory, first, capture_intermediates=wanted, mutable=["intermediates"]
+    )
     kept, spec = kept["intermediates"], agent.spec
     out = {f"{trunk}_0": h for trunk, h in zip(spec.trunks, kept["first_layers"][0][0], strict=True)}
     later = ["label"] * bool(spec.label_dim) + list(range(1, spec.depth))
     out |= {f"{trunk}_{part}": kept[f"{trunk}_{part}"]["__call__"][0] for trunk in spec.trunks for part in later}
     return jax.tree.map(jnp.tanh, out)
 
-
+# %% ../../nbs/probing.linear.ipynb #8579a042
 def activations(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8
     label: np.ndarray | None = None,  # (n, label_dim) raw hidden states
 ) -> dict[str, np.ndarray]:  # "actor_0", "critic_0", "critic_label", "critic_1", …: (n, width) float32 each
     "What each hidden layer of the trunks makes of each state on its own, after its tanh"
-    parts = in_chunks(lambda rows: _layers(agent, codes[rows], None if label is None else jnp.asarray(label[rows], jnp.float32)), len(codes))
+    parts = in_chunks(
+        lambda rows: _layers(agent, codes[rows], None if label is None else jnp.asarray(label[rows], jnp.float32)),
+        len(codes),
+    )
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 # %% ../../nbs/probing.linear.ipynb #82f7c6cc
@@ -69,9 +74,11 @@ def state_types(
     parts = unpack(codes)
     r, c = np.array(parts.spec.map_shape) // 2
     seen = parts.blocks[:, [r, r - 1, r + 1, r, r], [c, c, c, c - 1, c + 1]]
-    return np.unique(np.concatenate([seen, parts.scalar("direction")[:, None]], 1), axis=0, return_inverse=True)[1].reshape(-1)
+    return np.unique(np.concatenate([seen, parts.scalar("direction")[:, None]], 1), axis=0, return_inverse=True)[
+        1
+    ].reshape(-1)
 
-
+# %% ../../nbs/probing.linear.ipynb #8b7b1f37
 def control_answers(
     answers: np.ndarray,  # (n,) of the fact
     types: np.ndarray,  # (n,) int
@@ -94,7 +101,7 @@ class Split(NamedTuple):
     choosing: np.ndarray
     held_out: np.ndarray
 
-
+# %% ../../nbs/probing.linear.ipynb #fe578972
 def split_in_three(
     episode: np.ndarray,  # (n,) int
     seed: int = 0,
@@ -102,7 +109,9 @@ def split_in_three(
     "About 60, 20 and 20 % of the episodes; ValueError for fewer than five"
     found = np.unique(episode)
     if len(found) < 5:
-        raise ValueError(f"the states are of {len(found)} episodes, expected at least 5: a probe is fitted on some and scored on others")
+        raise ValueError(
+            f"the states are of {len(found)} episodes, expected at least 5: a probe is fitted on some and scored on others"
+        )
     fifth = max(1, round(len(found) / 5))
     mixed = np.random.default_rng(seed).permutation(found)
     held, choosing = np.isin(episode, mixed[:fifth]), np.isin(episode, mixed[fifth : 2 * fifth])
@@ -139,7 +148,7 @@ def _control(x: np.ndarray, answers: np.ndarray, types: np.ndarray, split: Split
         scores += [1 - loss.sum() / unit.sum()] if unit.sum() else []
     return float(np.mean(scores)) if scores else np.nan
 
-
+# %% ../../nbs/probing.linear.ipynb #d50ba0e9
 def probe(
     x: np.ndarray,  # (n, dim) activations
     answers: np.ndarray,  # (n,) bool, or float with NaN where the fact has no meaning
@@ -163,8 +172,17 @@ def probe(
         draws = bootstrap_means(sums, 2000, seed)
         low, high = np.percentile(1 - draws[:, 0] / draws[:, 1], [2.5, 97.5]) if len(sums) > 1 else (np.nan, np.nan)
     control = _control(x, answers, types, split, seed)
-    return {"metric": "accuracy" if answers.dtype == bool else "R2", "score": score, "low": float(low), "high": float(high), "baseline": baseline,
-            "control": control, "selectivity": score - control, "rows": int(held.sum()), "episodes": len(sums)}
+    return {
+        "metric": "accuracy" if answers.dtype == bool else "R2",
+        "score": score,
+        "low": float(low),
+        "high": float(high),
+        "baseline": baseline,
+        "control": control,
+        "selectivity": score - control,
+        "rows": int(held.sum()),
+        "episodes": len(sums),
+    }
 
 # %% ../../nbs/probing.linear.ipynb #5e1abe5f
 def linear_table(
@@ -180,9 +198,15 @@ def linear_table(
     types = state_types(codes)
     known = facts(codes) if known is None else known
     known = {fact: x for fact, x in known.items() if len(np.unique(episode[~np.isnan(x.astype(np.float64))])) >= 5}
-    return pd.DataFrame([{"source": name, "fact": fact, **probe(x, answers, episode, types, seed)} for name, x in sources.items() for fact, answers in known.items()])
+    return pd.DataFrame(
+        [
+            {"source": name, "fact": fact, **probe(x, answers, episode, types, seed)}
+            for name, x in sources.items()
+            for fact, answers in known.items()
+        ]
+    )
 
-
+# %% ../../nbs/probing.linear.ipynb #66e673a9
 def labelled_rows(
     dataset,  # as `data.shards.load_dataset` gives it
     labels,  # as `labelling.store.load_labels` gives them
@@ -195,7 +219,14 @@ def plot_probes(
     table: pd.DataFrame,  # from `linear_table`
 ) -> plt.Figure:
     "Score of each fact in each representation with its 95 % interval; a tick is the baseline, a ring the control task"
-    panels = [(m, t) for m, t in (("R2", "numbers: R² in held-out episodes"), ("accuracy", "yes or no: accuracy in held-out episodes")) if m in set(table["metric"])]
+    panels = [
+        (m, t)
+        for m, t in (
+            ("R2", "numbers: R² in held-out episodes"),
+            ("accuracy", "yes or no: accuracy in held-out episodes"),
+        )
+        if m in set(table["metric"])
+    ]
     heights = [table.loc[table["metric"] == m, "fact"].nunique() for m, _ in panels]
     sources = list(dict.fromkeys(table["source"]))
     size = (7, 0.9 * len(panels) + 0.5 + sum(heights) * (0.14 + 0.13 * len(sources)))
@@ -207,24 +238,43 @@ def plot_probes(
             mine = part[part["source"] == source].set_index("fact").reindex(names)
             at = np.arange(len(names)) + (len(sources) - 1 - 2 * i) * 0.35 / len(sources)
             ends = np.abs(mine[["low", "high"]].to_numpy(float).T - mine["score"].to_numpy(float))
-            ax.errorbar(mine["score"], at, xerr=ends, fmt="o", color=f"C{i}", markersize=4, elinewidth=0.8, label=source)
+            ax.errorbar(
+                mine["score"], at, xerr=ends, fmt="o", color=f"C{i}", markersize=4, elinewidth=0.8, label=source
+            )
             ax.plot(mine["control"], at, "o", color=f"C{i}", markersize=4, markerfacecolor="none")
             ax.plot(mine["baseline"], at, "|", color="black", markersize=7)
-        ax.set(xlabel=title, yticks=range(len(names)), yticklabels=[n.replace("_", " ") for n in names], ylim=(-0.6, len(names) - 0.4))
+        ax.set(
+            xlabel=title,
+            yticks=range(len(names)),
+            yticklabels=[n.replace("_", " ") for n in names],
+            ylim=(-0.6, len(names) - 0.4),
+        )
         ax.set_xlim(max(-0.5, ax.get_xlim()[0]) if metric == "R2" else None, 1.03)
         ax.grid(axis="x", alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    marks = [plt.Line2D([], [], color="black", marker=m, linestyle="", markersize=5, markerfacecolor="none") for m in ("|", "o")]
-    fig.legend([*handles, *marks], [*labels, "baseline: mean, or commoner answer", "control task"], loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    marks = [
+        plt.Line2D([], [], color="black", marker=m, linestyle="", markersize=5, markerfacecolor="none")
+        for m in ("|", "o")
+    ]
+    fig.legend(
+        [*handles, *marks],
+        [*labels, "baseline: mean, or commoner answer", "control task"],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
     return fig
 
 # %% ../../nbs/probing.linear.ipynb #9aebb852
 def _hsic(x: np.ndarray, y: np.ndarray) -> float:
     "Unbiased estimate of the linear HSIC of centred (n, p) and (n, q)"
     n, a, b = len(x), np.square(x).sum(1), np.square(y).sum(1)
-    return (np.square(x.T @ y).sum() - a @ b + a.sum() * b.sum() / ((n - 1) * (n - 2)) - 2 * (a @ b) / (n - 2)) / (n * (n - 3))
+    return (np.square(x.T @ y).sum() - a @ b + a.sum() * b.sum() / ((n - 1) * (n - 2)) - 2 * (a @ b) / (n - 2)) / (
+        n * (n - 3)
+    )
 
-
+# %% ../../nbs/probing.linear.ipynb #d501530a
 def cka(
     x: np.ndarray,  # (n, p) activations
     y: np.ndarray,  # (n, q) of the same states
@@ -234,16 +284,22 @@ def cka(
         raise ValueError(f"representations of {len(x)} and {len(y)} states, expected the same number, at least 4")
     x, y = (np.asarray(a, np.float64) - np.mean(a, 0, dtype=np.float64) for a in (x, y))
     own = _hsic(x, x) * _hsic(y, y)
-    return float(_hsic(x, y) / np.sqrt(own)) if own > 1e-20 * np.square(x).sum() ** 2 * np.square(y).sum() ** 2 and own > 0 else np.nan
+    return (
+        float(_hsic(x, y) / np.sqrt(own))
+        if own > 1e-20 * np.square(x).sum() ** 2 * np.square(y).sum() ** 2 and own > 0
+        else np.nan
+    )
 
 # %% ../../nbs/probing.linear.ipynb #71e66ac6
 def cka_table(
     sources: Mapping[str, np.ndarray],  # name -> (n, dim), of the same states
 ) -> pd.DataFrame:  # sources x sources
     "CKA of every pair"
-    return pd.DataFrame([[cka(x, y) for y in sources.values()] for x in sources.values()], index=list(sources), columns=list(sources))
+    return pd.DataFrame(
+        [[cka(x, y) for y in sources.values()] for x in sources.values()], index=list(sources), columns=list(sources)
+    )
 
-
+# %% ../../nbs/probing.linear.ipynb #25c66456
 def plot_cka(
     table: pd.DataFrame,  # from `cka_table`
 ) -> plt.Figure:

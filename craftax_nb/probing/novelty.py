@@ -24,7 +24,7 @@ def _tile_weights(spec: ObsSpec) -> np.ndarray:  # (tiles,) float32
     away = np.abs(np.indices(spec.map_shape).reshape(2, -1) - np.array(spec.map_shape)[:, None] // 2).sum(0)
     return (1 / (1 + away) / (1 / (1 + away)).sum()).astype(np.float32)
 
-
+# %% ../../nbs/probing.novelty.ipynb #e81dbdb9
 def _described(
     codes: np.ndarray,  # (n, width) uint8
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # terrain and creatures (n, tiles) uint8, status (n, numbers) float32
@@ -49,7 +49,7 @@ def _apart(
     tiles = [(theirs != mine) @ weights for theirs, mine in zip(sample[:2], state[:2], strict=True)]
     return np.stack([*tiles, np.abs((sample[2] - state[2]) / deviation).sum(1)]).astype(np.float32)
 
-
+# %% ../../nbs/probing.novelty.ipynb #5f0be5bb
 def _nearest(
     apart: np.ndarray,  # (3, m)
     unit: np.ndarray,  # (3,)
@@ -79,7 +79,9 @@ class Novelty:
         "Distance to the nearest state of the data, in four ways; ValueError for codes of another game"
         codes = np.asarray(codes)
         if codes.ndim != 2 or ObsSpec.of(codes) is not self.spec:
-            raise ValueError(f"codes have shape {codes.shape}, expected (n, {self.spec.width}): the data is of {self.spec.env_name}")
+            raise ValueError(
+                f"codes have shape {codes.shape}, expected (n, {self.spec.width}): the data is of {self.spec.env_name}"
+            )
         weights, states = _tile_weights(self.spec), zip(*_described(codes), strict=True)
         near = [_nearest(_apart(self.sample, state, weights, self.deviation), self.unit) for state in states]
         return np.array(near).reshape(-1, len(PARTS)) / self.scale
@@ -107,9 +109,14 @@ def _of(
     rows = np.sort(rng.choice(n, min(most, n), replace=False, shuffle=False))
     codes, episode = dataset.codes(rows), dataset.episodes_at(rows)
     if len(np.unique(episode)) < 2:
-        raise ValueError("the data has fewer than two episodes: there is nothing to compare the distances of; give a data set with more of them")
+        raise ValueError(
+            "the data has fewer than two episodes: there is nothing to compare the distances of; give a data set with more of them"
+        )
     spec, sample = ObsSpec.of(codes), _described(codes)
-    weights, deviation = _tile_weights(spec), np.maximum(sample[2].std(0), [*[1] * (sample[2].shape[1] - 1), 0.05]).astype(np.float32)
+    weights, deviation = (
+        _tile_weights(spec),
+        np.maximum(sample[2].std(0), [*[1] * (sample[2].shape[1] - 1), 0.05]).astype(np.float32),
+    )
     own = []
     for row in rng.permutation(len(rows))[:checked]:
         other = episode != episode[row]

@@ -27,8 +27,25 @@ __all__ = ['COLUMNS', 'STYLE', 'probe_table', 'write_table', 'read_table', 'Suit
 
 # %% ../../nbs/probing.report.ipynb #75f3b83b
 COLUMNS = {
-    "agent": "str", "hidden": "str", "suite": "str", "kind": "str", "base": "int32", "side": "str", "level": "float64", "strongest": "bool", "expected": "int8", "interaction": "int8",
-    "V": "float32", "dV": "float32", "entropy": "float32", "dentropy": "float32", "policy_moved": "float32", "top_action": "str", "policy": "object", "advantage": "object", "novelty": "float32",
+    "agent": "str",
+    "hidden": "str",
+    "suite": "str",
+    "kind": "str",
+    "base": "int32",
+    "side": "str",
+    "level": "float64",
+    "strongest": "bool",
+    "expected": "int8",
+    "interaction": "int8",
+    "V": "float32",
+    "dV": "float32",
+    "entropy": "float32",
+    "dentropy": "float32",
+    "policy_moved": "float32",
+    "top_action": "str",
+    "policy": "object",
+    "advantage": "object",
+    "novelty": "float32",
 }
 
 # %% ../../nbs/probing.report.ipynb #461ef8f1
@@ -64,7 +81,7 @@ def write_table(
     os.replace(temporary, path)
     return path
 
-
+# %% ../../nbs/probing.report.ipynb #6d442349
 def read_table(
     path: str | Path,  # a probes.parquet, or the run folder that holds one
 ) -> pd.DataFrame:
@@ -72,10 +89,14 @@ def read_table(
     path = resolve(path)
     path = path / "probes.parquet" if path.is_dir() else path
     if not path.exists():
-        raise ValueError(f"{show_path(path)} is not there: papermill nbs/probe_values.ipynb writes it into its run folder")
+        raise ValueError(
+            f"{show_path(path)} is not there: papermill nbs/probe_values.ipynb writes it into its run folder"
+        )
     table = pd.read_parquet(path)
     if odd := set(COLUMNS) ^ set(table.columns):
-        raise ValueError(f"{show_path(path)} is no table of probes of this version: {', '.join(sorted(odd))} are missing or unknown; probe again")
+        raise ValueError(
+            f"{show_path(path)} is no table of probes of this version: {', '.join(sorted(odd))} are missing or unknown; probe again"
+        )
     return table
 
 # %% ../../nbs/probing.report.ipynb #0f38601f
@@ -89,7 +110,11 @@ def _effects(table: pd.DataFrame, suite: str) -> tuple[pd.Series, int, str]:
         wide = table[table["level"].notna()].pivot(index="base", columns="level", values="dV")
         return wide[BOTH] - wide[FIRST] - wide[SECOND], int(table["interaction"].iloc[0]), "the interaction is"
     strong = table[table["strongest"]]
-    return strong["dV"], int(table["expected"].iloc[0]), f"at {strong['level'].iloc[0]:g}, V changes by" if len(strong) else ""
+    return (
+        strong["dV"],
+        int(table["expected"].iloc[0]),
+        f"at {strong['level'].iloc[0]:g}, V changes by" if len(strong) else "",
+    )
 
 # %% ../../nbs/probing.report.ipynb #9c70497a
 def check(
@@ -106,18 +131,31 @@ def check(
         raise ValueError(f"the table holds {len(agents)} agents, say which: {', '.join(agents)}")
     out, failed = [], []
     for name in [suite] if isinstance(suite, str) else suite:
-        mine = table[(table["suite"] == name) & (table["agent"] == (agent or agents[0])) & (table["kind"] == kind) & table["hidden"].isin([hidden] if hidden else ["none", "real"])]
+        mine = table[
+            (table["suite"] == name)
+            & (table["agent"] == (agent or agents[0]))
+            & (table["kind"] == kind)
+            & table["hidden"].isin([hidden] if hidden else ["none", "real"])
+        ]
         if not len(mine):
-            raise ValueError(f"the table has no rows of suite {name!r}, agent {agent or agents[0]!r}, bases {kind!r}, hidden state {hidden or 'none or real'!r}; it has suites "
-                             f"{', '.join(dict.fromkeys(table['suite']))}; agents {', '.join(agents)}; bases {', '.join(dict.fromkeys(table['kind']))}")
+            raise ValueError(
+                f"the table has no rows of suite {name!r}, agent {agent or agents[0]!r}, bases {kind!r}, hidden state {hidden or 'none or real'!r}; it has suites "
+                f"{', '.join(dict.fromkeys(table['suite']))}; agents {', '.join(agents)}; bases {', '.join(dict.fromkeys(table['kind']))}"
+            )
         effect, sign, what = _effects(mine, name)
         if not sign or len(effect) < ENOUGH:
-            raise ValueError(f"suite {name} can't be checked: {'no sign is expected of it' if not sign else f'it has {len(effect)} bases, expected at least {ENOUGH}'}")
+            raise ValueError(
+                f"suite {name} can't be checked: {'no sign is expected of it' if not sign else f'it has {len(effect)} bases, expected at least {ENOUGH}'}"
+            )
         low, high = map(float, interval(effect))
         good = sign * effect.mean() > 0 and (unclear or min(sign * low, sign * high) > 0)
-        out.append({"suite": name, "bases": len(effect), "change": effect.mean(), "low": low, "high": high, "expected": sign})
+        out.append(
+            {"suite": name, "bases": len(effect), "change": effect.mean(), "low": low, "high": high, "expected": sign}
+        )
         if not good:
-            failed.append(f"suite {name}: {what} {effect.mean():+.3f} [{low:+.3f}, {high:+.3f}] over {len(effect)} bases, expected {'above' if sign > 0 else 'below'} 0")
+            failed.append(
+                f"suite {name}: {what} {effect.mean():+.3f} [{low:+.3f}, {high:+.3f}] over {len(effect)} bases, expected {'above' if sign > 0 else 'below'} 0"
+            )
     if failed:
         raise SuiteFailed(f"{agent or agents[0]}: " + "; ".join(failed))
     return pd.DataFrame(out)
@@ -155,7 +193,7 @@ def _png(figure) -> bytes:
         figure.save(out, format="PNG")
     return out.getvalue()
 
-
+# %% ../../nbs/probing.report.ipynb #f932247c
 def _table(table: pd.DataFrame) -> str:
     "HTML; yes and no are coloured"
     words = table.to_html(index=False, border=0, float_format=lambda x: f"{x:.3g}", na_rep="", justify="left")
@@ -163,12 +201,21 @@ def _table(table: pd.DataFrame) -> str:
 
 # %% ../../nbs/probing.report.ipynb #e44d1819
 def _section(i: int, section: Section) -> str:
-    parts = [f"<h2 id=s{i}>{html.escape(section.title)}</h2>"] + [f"<p>{html.escape(line)}</p>" for line in section.text.split("\n") if line]
-    parts += [f'<p><img alt="{html.escape(section.title)}" src="data:image/png;base64,{base64.b64encode(_png(f)).decode()}"></p>' for f in section.figures]
+    parts = [f"<h2 id=s{i}>{html.escape(section.title)}</h2>"] + [
+        f"<p>{html.escape(line)}</p>" for line in section.text.split("\n") if line
+    ]
+    parts += [
+        f'<p><img alt="{html.escape(section.title)}" src="data:image/png;base64,{base64.b64encode(_png(f)).decode()}"></p>'
+        for f in section.figures
+    ]
     tables = "".join(_table(t) for t in section.tables if len(t))
-    return "\n".join(parts) + (f"<details><summary>{'Tables' if len(section.tables) > 1 else 'Table'}</summary>{tables}</details>" if section.folded and tables else tables)
+    return "\n".join(parts) + (
+        f"<details><summary>{'Tables' if len(section.tables) > 1 else 'Table'}</summary>{tables}</details>"
+        if section.folded and tables
+        else tables
+    )
 
-
+# %% ../../nbs/probing.report.ipynb #4422bc55
 def write_report(
     path: str | Path,  # report.html
     title: str,
@@ -182,6 +229,8 @@ def write_report(
     body = "\n".join(_section(i, s) for i, s in enumerate(sections))
     head = f'<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width"><title>{html.escape(title)}</title><style>{STYLE}</style>'
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    temporary.write_text(f"{head}<body><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p><nav>{links}</nav>\n{body}\n{foot}</body></html>")
+    temporary.write_text(
+        f"{head}<body><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p><nav>{links}</nav>\n{body}\n{foot}</body></html>"
+    )
     os.replace(temporary, path)
     return path

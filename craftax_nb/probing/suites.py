@@ -40,7 +40,8 @@ class Suite:
     sides: tuple[str, ...] = SIDES  # where it may happen; ("up",) where that has no meaning
 
     @property
-    def levels(self) -> tuple[float, ...]: return tuple(self.edits)
+    def levels(self) -> tuple[float, ...]:
+        return tuple(self.edits)
 
 # %% ../../nbs/probing.suites.ipynb #4b229231
 NEAR, OUT = (1, 2, 3), 6  # tiles
@@ -50,22 +51,36 @@ NEEDS_LEVELS = tuple(range(10))
 def _near(what: str, heading: str = "", tiles: Sequence[int] = (*NEAR, OUT)) -> dict[int, tuple[Edit, ...]]:
     return {d: (put(what, d, heading),) for d in tiles}
 
-
+# %% ../../nbs/probing.suites.ipynb #3764224f
 def _creatures() -> list[Suite]:
     return [
         Suite("zombie", "a zombie, near to far", "tiles away", _near("zombie"), -1, (clear(),)),
-        Suite("arrow", "an arrow flying at the player, near to far", "tiles away", _near("arrow", "at"), -1, (clear(),)),
+        Suite(
+            "arrow", "an arrow flying at the player, near to far", "tiles away", _near("arrow", "at"), -1, (clear(),)
+        ),
         Suite("arrow_past", "an arrow flying past, near to far", "tiles away", _near("arrow", "past"), 0, (clear(),)),
     ]
 
-
+# %% ../../nbs/probing.suites.ipynb #ad9022c5
 def _numbers() -> list[Suite]:
-    needs = [Suite(n, f"{n} from 0 to 9", n, {x: (set_to(n, x),) for x in NEEDS_LEVELS}, -1, sides=("up",)) for n in ("energy", "food", "drink")]
+    needs = [
+        Suite(n, f"{n} from 0 to 9", n, {x: (set_to(n, x),) for x in NEEDS_LEVELS}, -1, sides=("up",))
+        for n in ("energy", "food", "drink")
+    ]
     health = {x: (set_to("health", x),) for x in NEEDS_LEVELS[1:]}
     lava = (hide("lava"), put("lava", 1), set_to("health", 9))
     return [
-        *needs, Suite("health", "health from 1 to 9", "health", health, -1, sides=("up",)),
-        Suite("night", "night falls", "light, 0 is night", {x: (set_to("light", x),) for x in (0, 0.25, 0.5, 0.75, 1)}, -1, needs="floor == 0", sides=("up",)),
+        *needs,
+        Suite("health", "health from 1 to 9", "health", health, -1, sides=("up",)),
+        Suite(
+            "night",
+            "night falls",
+            "light, 0 is night",
+            {x: (set_to("light", x),) for x in (0, 0.25, 0.5, 0.75, 1)},
+            -1,
+            needs="floor == 0",
+            sides=("up",),
+        ),
         Suite("hurt_by_lava", "health from 1 to 9, lava one tile away", "health", health, -1, lava),
     ]
 
@@ -76,13 +91,13 @@ def _pickaxe(spec: ObsSpec, tier: int) -> tuple[Edit, ...]:
         return (set_to("pickaxe", tier),)
     return tuple(set_to(f"{name}_pickaxe", int(i < tier)) for i, name in enumerate(("wood", "stone", "iron")))
 
-
+# %% ../../nbs/probing.suites.ipynb #dc7939ef
 def _sword(spec: ObsSpec, tier: int) -> tuple[Edit, ...]:
     if spec is FULL:
         return (set_to("sword_enchantment", 0), set_to("sword", tier))
     return tuple(set_to(f"{name}_sword", int(i < tier)) for i, name in enumerate(("wood", "stone", "iron")))
 
-
+# %% ../../nbs/probing.suites.ipynb #04238d58
 def _things(spec: ObsSpec) -> list[Suite]:
     before = lambda block: (clear(), hide(block), put(block, 1), set_to("direction", "ahead"), *_pickaxe(spec, 0))
     tiers = lambda least: {tier: _pickaxe(spec, tier) for tier in (3, 2, 1) if tier >= least}
@@ -91,10 +106,27 @@ def _things(spec: ObsSpec) -> list[Suite]:
         Suite("iron", "iron within reach", "tiles away", _near("iron", tiles=NEAR), 1, (hide("iron"),)),
         Suite("diamond", "a diamond within reach", "tiles away", _near("diamond", tiles=NEAR), 1, (hide("diamond"),)),
         Suite("pickaxe_stone", "a pickaxe, before stone", "1 wood, 2 stone, 3 iron", tiers(1), 1, before("stone")),
-        Suite("pickaxe_iron", "the stone pickaxe, before iron", "1 wood, 2 stone, 3 iron", {2: _pickaxe(spec, 2), 3: _pickaxe(spec, 3), 1: _pickaxe(spec, 1)}, 1, before("iron")),
+        Suite(
+            "pickaxe_iron",
+            "the stone pickaxe, before iron",
+            "1 wood, 2 stone, 3 iron",
+            {2: _pickaxe(spec, 2), 3: _pickaxe(spec, 3), 1: _pickaxe(spec, 1)},
+            1,
+            before("iron"),
+        ),
     ]
     if spec is FULL:
-        found.append(Suite("ladder", "the ladder down, near to far", "tiles away", _near("ladder_down", tiles=(0, *NEAR)), 1, (hide("ladder_down"),), "floor < 8"))
+        found.append(
+            Suite(
+                "ladder",
+                "the ladder down, near to far",
+                "tiles away",
+                _near("ladder_down", tiles=(0, *NEAR)),
+                1,
+                (hide("ladder_down"),),
+                "floor < 8",
+            )
+        )
     return found
 
 # %% ../../nbs/probing.suites.ipynb #f313bf6b
@@ -112,27 +144,75 @@ def factorial(
     sides: tuple[str, ...] = SIDES,
 ) -> Factorial:
     "Two changes, alone and together"
-    return Factorial(name, question, "1 the first, 2 the second, 3 both", {BOTH: (*first, *second), FIRST: first, SECOND: second}, 0, prepare, needs, sides, expected)
+    return Factorial(
+        name,
+        question,
+        "1 the first, 2 the second, 3 both",
+        {BOTH: (*first, *second), FIRST: first, SECOND: second},
+        0,
+        prepare,
+        needs,
+        sides,
+        expected,
+    )
 
-
+# %% ../../nbs/probing.suites.ipynb #45ded10c
 @dataclass(frozen=True, eq=False)
 class Factorial(Suite):
     "A suite of the levels `FIRST`, `SECOND` and `BOTH`"
 
     interaction: int = 0  # the expected sign
 
-
+# %% ../../nbs/probing.suites.ipynb #6616f0a8
 def _factorials(spec: ObsSpec) -> list[Factorial]:
     weak, well = (set_to("health", 2),), (clear(), set_to("health", 9))
-    beside = lambda what, need: (clear(), hide(what), set_to(need, 9)) if what in spec.block_names else (clear(), set_to(need, 9))
+    beside = lambda what, need: (
+        (clear(), hide(what), set_to(need, 9)) if what in spec.block_names else (clear(), set_to(need, 9))
+    )
     return [
         factorial("zombie_x_health", "a zombie beside, and health 2", (put("zombie", 1),), weak, -1, well),
         factorial("arrow_x_health", "an arrow beside, and health 2", (put("arrow", 1, "at"),), weak, -1, well),
-        factorial("zombie_x_sword", "a zombie beside, and a stone sword", (put("zombie", 1),), _sword(spec, 2), 1, (clear(), *_sword(spec, 0))),
-        factorial("zombie_x_night", "a zombie beside, and night", (put("zombie", 1),), (set_to("light", 0),), -1, (clear(), set_to("light", 1)), "floor == 0"),
-        factorial("iron_x_pickaxe", "iron ahead, and the stone pickaxe", (put("iron", 1),), _pickaxe(spec, 2), 1, (clear(), hide("iron"), set_to("direction", "ahead"), *_pickaxe(spec, 0))),
-        factorial("water_x_drink", "water ahead, and drink 1", (put("water", 1),), (set_to("drink", 1),), 1, (*beside("water", "drink"), set_to("direction", "ahead"))),
-        factorial("cow_x_food", "a cow ahead, and food 1", (put("cow", 1),), (set_to("food", 1),), 1, (*beside("cow", "food"), set_to("direction", "ahead"))),
+        factorial(
+            "zombie_x_sword",
+            "a zombie beside, and a stone sword",
+            (put("zombie", 1),),
+            _sword(spec, 2),
+            1,
+            (clear(), *_sword(spec, 0)),
+        ),
+        factorial(
+            "zombie_x_night",
+            "a zombie beside, and night",
+            (put("zombie", 1),),
+            (set_to("light", 0),),
+            -1,
+            (clear(), set_to("light", 1)),
+            "floor == 0",
+        ),
+        factorial(
+            "iron_x_pickaxe",
+            "iron ahead, and the stone pickaxe",
+            (put("iron", 1),),
+            _pickaxe(spec, 2),
+            1,
+            (clear(), hide("iron"), set_to("direction", "ahead"), *_pickaxe(spec, 0)),
+        ),
+        factorial(
+            "water_x_drink",
+            "water ahead, and drink 1",
+            (put("water", 1),),
+            (set_to("drink", 1),),
+            1,
+            (*beside("water", "drink"), set_to("direction", "ahead")),
+        ),
+        factorial(
+            "cow_x_food",
+            "a cow ahead, and food 1",
+            (put("cow", 1),),
+            (set_to("food", 1),),
+            1,
+            (*beside("cow", "food"), set_to("direction", "ahead")),
+        ),
     ]
 
 # %% ../../nbs/probing.suites.ipynb #2dd51e6f
@@ -155,7 +235,9 @@ def suites(
         elif name in there:
             chosen[name] = there[name]
         elif name not in CORE:  # the ladder, in Classic
-            raise ValueError(f"there is no suite {name!r}; there are all, core, {', '.join(there)}, or a .json file of your own")
+            raise ValueError(
+                f"there is no suite {name!r}; there are all, core, {', '.join(there)}, or a .json file of your own"
+            )
     return tuple(chosen.values())
 
 # %% ../../nbs/probing.suites.ipynb #05ab53a0
@@ -169,12 +251,18 @@ def read_suites(
         for row in rows:
             kind = Factorial if "interaction" in row else Suite
             levels = {float(level): made(edits) for level, edits in row["edits"].items()}
-            row = row | {"edits": levels, "prepare": made(row.get("prepare", ())), "sides": tuple(row.get("sides", SIDES))}
+            row = row | {
+                "edits": levels,
+                "prepare": made(row.get("prepare", ())),
+                "sides": tuple(row.get("sides", SIDES)),
+            }
             out.append(kind(**({"expected": 0} if kind is Factorial else {}) | row))
         return tuple(out)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
         said = f"{type(e).__name__}: {e}".splitlines()[0]
-        raise ValueError(f"{show_path(resolve(path))} holds no suites ({said}): expected a list of objects with the fields of Suite, see nbs/probing.suites.ipynb") from None
+        raise ValueError(
+            f"{show_path(resolve(path))} holds no suites ({said}): expected a list of objects with the fields of Suite, see nbs/probing.suites.ipynb"
+        ) from None
 
 # %% ../../nbs/probing.suites.ipynb #43812406
 class Probe(NamedTuple):
@@ -187,7 +275,7 @@ class Probe(NamedTuple):
     level: float | None  # None: the reference
     state: object  # of the environment, or a code (width,) uint8
 
-
+# %% ../../nbs/probing.suites.ipynb #fc3a4913
 def expand(
     suite: Suite,
     state,  # the base: a state of the environment, or a code
@@ -199,7 +287,10 @@ def expand(
         side = suite.sides[(base + i) % len(suite.sides)]
         try:
             reference = edited(state, suite.prepare, side)
-            levels = [Probe(suite.name, kind, base, side, float(level), edited(reference, edits, side)) for level, edits in suite.edits.items()]
+            levels = [
+                Probe(suite.name, kind, base, side, float(level), edited(reference, edits, side))
+                for level, edits in suite.edits.items()
+            ]
         except EditError:
             continue
         return [Probe(suite.name, kind, base, side, None, reference), *levels]
@@ -213,9 +304,17 @@ def expand_all(
     kind: str = "real",  # of the bases
 ) -> list[Probe]:
     "All states of all suites on all bases"
-    both = [(kind, i, s) for i, s in enumerate(bases)] + [("meadow", i, meadow(s)) for i, s in enumerate(bases[:meadows])]
+    both = [(kind, i, s) for i, s in enumerate(bases)] + [
+        ("meadow", i, meadow(s)) for i, s in enumerate(bases[:meadows])
+    ]
     codes = encode_states([s for *_, s in both]) if both else []
-    return [probe for suite in suites for (k, i, state), fit in zip(both, holds(suite.needs, codes), strict=True) if fit for probe in expand(suite, state, i, k)]
+    return [
+        probe
+        for suite in suites
+        for (k, i, state), fit in zip(both, holds(suite.needs, codes), strict=True)
+        if fit
+        for probe in expand(suite, state, i, k)
+    ]
 
 # %% ../../nbs/probing.suites.ipynb #a4d7aab1
 def saved_probes(
@@ -231,5 +330,7 @@ def saved_probes(
         if saved.reference is not None:
             probes.append(Probe(name, "saved", i, "", 1.0, saved.state))
     if not probes:
-        raise ValueError(f"{show_path(resolve(path))} holds no states of {env_name}: save some with save_state(...), or give an agent of the other game")
+        raise ValueError(
+            f"{show_path(resolve(path))} holds no states of {env_name}: save some with save_state(...), or give an agent of the other game"
+        )
     return Suite(name, "states that were saved", "1: as saved", {1.0: ()}, 0), probes

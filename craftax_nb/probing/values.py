@@ -28,7 +28,9 @@ __all__ = ['HIDDEN', 'ENOUGH', 'WISH', 'STYLES', 'look', 'shuffled_rows', 'told'
            'verdicts', 'shares', 'interactions', 'plot_curves', 'plot_interactions', 'plot_actions', 'encode_states']
 
 # %% ../../nbs/probing.values.ipynb #07529c9e
-_look = jax.jit(lambda agent, codes, label: agent.apply(codes, label, agent.initial(AT_ONCE), jnp.ones(AT_ONCE, bool))[:2])
+_look = jax.jit(
+    lambda agent, codes, label: agent.apply(codes, label, agent.initial(AT_ONCE), jnp.ones(AT_ONCE, bool))[:2]
+)
 
 
 def look(
@@ -59,7 +61,7 @@ def shuffled_rows(
         out[i] = peers[mine - 1]
     return out
 
-
+# %% ../../nbs/probing.values.ipynb #b5d881c3
 def told(
     labeller: Callable,
     codes: np.ndarray,  # (n, width) uint8
@@ -95,14 +97,20 @@ class Answers:
     reference: np.ndarray  # (rows,) the row that each is compared with
     action_names: tuple[str, ...]
 
-
-def _answers(name: str, agent: Agent, which: str, label, probes: Sequence[Probe], codes: np.ndarray, numbers: np.ndarray):
+# %% ../../nbs/probing.values.ipynb #09789461
+def _answers(
+    name: str, agent: Agent, which: str, label, probes: Sequence[Probe], codes: np.ndarray, numbers: np.ndarray
+):
     "Rows and policy of one agent and kind of hidden state, and the place of each row's reference"
     first = {}  # reference of each (suite, kind, base)
     paired = np.array([first.setdefault((p.suite, p.kind, p.base), i) for i, p in enumerate(probes)])
     value, logits = look(agent, codes, label)
     policy = probabilities(logits)
-    rows = pd.DataFrame([p._replace(state=None) for p in probes]).drop(columns="state").assign(agent=name, hidden=which, V=value, dV=value - value[paired])
+    rows = (
+        pd.DataFrame([p._replace(state=None) for p in probes])
+        .drop(columns="state")
+        .assign(agent=name, hidden=which, V=value, dV=value - value[paired])
+    )
     rows["entropy"], rows["dentropy"] = (h := entropy(logits)), h - h[paired]
     rows["policy_moved"] = np.abs(policy - policy[paired]).sum(1) / 2
     rows["top_action"], rows["probe"] = np.array(agent.world.action_names)[policy.argmax(1)], numbers
@@ -125,13 +133,21 @@ def ask(
         if not len(mine):
             continue
         asked = [probes[i] for i in mine]
-        parts += [_answers(name, agent, which, label, asked, codes[mine], mine) for which, label in hidden_states(agent, asked, codes[mine], (labellers or {}).get(name)).items()]
+        parts += [
+            _answers(name, agent, which, label, asked, codes[mine], mine)
+            for which, label in hidden_states(agent, asked, codes[mine], (labellers or {}).get(name)).items()
+        ]
     if not parts:
         raise ValueError(f"no agent is asked about these suites: expected one of {', '.join(labelled)} among them")
     rows, policies, paired = zip(*parts, strict=True)
     before = np.cumsum([0, *map(len, rows)])[:-1]
     names = tuple(next(iter(agents.values())).world.action_names)
-    return Answers(pd.concat(rows, ignore_index=True), np.concatenate(policies), np.concatenate([p + b for p, b in zip(paired, before, strict=True)]), names)
+    return Answers(
+        pd.concat(rows, ignore_index=True),
+        np.concatenate(policies),
+        np.concatenate([p + b for p, b in zip(paired, before, strict=True)]),
+        names,
+    )
 
 # %% ../../nbs/probing.values.ipynb #741bb924
 ENOUGH = 4  # bases for a verdict
@@ -147,19 +163,39 @@ def curves(
         low, high = map(float, interval(group["dV"]))
         change = (answers.policy[mine] - answers.policy[answers.reference[mine]]).mean(0)
         action = int(np.abs(change).argmax())
-        out.append(dict(
-            zip(["agent", "hidden", "suite", "kind", "level"], key, strict=True), bases=len(group), V=group["V"].mean(), dV=group["dV"].mean(), low=low, high=high,
-            entropy=group["entropy"].mean(), policy_moved=group["policy_moved"].mean(), most_changed=answers.action_names[action], change=change[action],
-        ))
+        out.append(
+            dict(
+                zip(["agent", "hidden", "suite", "kind", "level"], key, strict=True),
+                bases=len(group),
+                V=group["V"].mean(),
+                dV=group["dV"].mean(),
+                low=low,
+                high=high,
+                entropy=group["entropy"].mean(),
+                policy_moved=group["policy_moved"].mean(),
+                most_changed=answers.action_names[action],
+                change=change[action],
+            )
+        )
     return pd.DataFrame(out)
 
 # %% ../../nbs/probing.values.ipynb #89fd6bfe
 def _judged(row, expected: int) -> str:
     "yes or no only where the interval leaves out zero, and never over few bases"
     sign = int(np.sign(row.low)) if np.sign(row.low) == np.sign(row.high) else 0
-    return "too few bases" if row.bases < ENOUGH else "not asked" if not expected else "unclear" if not sign else "yes" if sign == expected else "no"
+    return (
+        "too few bases"
+        if row.bases < ENOUGH
+        else "not asked"
+        if not expected
+        else "unclear"
+        if not sign
+        else "yes"
+        if sign == expected
+        else "no"
+    )
 
-
+# %% ../../nbs/probing.values.ipynb #be8e6f7f
 WISH = {1: "rises", -1: "falls", 0: ""}
 
 
@@ -172,11 +208,25 @@ def verdicts(
     for suite in suites:
         strongest = table[(table["suite"] == suite.name) & (table["level"] == suite.levels[0])]
         for row in [] if isinstance(suite, Factorial) else strongest.itertuples():
-            out.append({
-                "suite": suite.name, "question": suite.question, "agent": row.agent, "hidden": row.hidden, "base": row.kind, "at": f"{row.level:g} {suite.x}", "bases": row.bases,
-                "V": row.V, "dV": row.dV, "low": row.low, "high": row.high, "expected": WISH[suite.expected], "as expected": _judged(row, suite.expected),
-                "sign as expected": bool(np.sign(row.dV) == suite.expected) if suite.expected else None, "most changed action": f"{row.most_changed.replace('_', ' ')} {row.change:+.1%}",
-            })
+            out.append(
+                {
+                    "suite": suite.name,
+                    "question": suite.question,
+                    "agent": row.agent,
+                    "hidden": row.hidden,
+                    "base": row.kind,
+                    "at": f"{row.level:g} {suite.x}",
+                    "bases": row.bases,
+                    "V": row.V,
+                    "dV": row.dV,
+                    "low": row.low,
+                    "high": row.high,
+                    "expected": WISH[suite.expected],
+                    "as expected": _judged(row, suite.expected),
+                    "sign as expected": bool(np.sign(row.dV) == suite.expected) if suite.expected else None,
+                    "most changed action": f"{row.most_changed.replace('_', ' ')} {row.change:+.1%}",
+                }
+            )
     return pd.DataFrame(out)
 
 # %% ../../nbs/probing.values.ipynb #a7b6fe3a
@@ -189,8 +239,23 @@ def shares(
     for (agent, hidden, kind), mine in asked.groupby(["agent", "hidden", "base"], sort=False) if len(asked) else []:
         right = int(mine["sign as expected"].astype(bool).sum())
         low, high = rate_interval(right, len(mine))
-        clear = {f"clearly {'as expected' if word == 'yes' else 'against'}": int((mine["as expected"] == word).sum()) for word in ("yes", "no")}
-        out.append({"agent": agent, "hidden": hidden, "base": kind, "suites": len(mine), "sign as expected": right, "share": right / len(mine), "low": float(low), "high": float(high), **clear})
+        clear = {
+            f"clearly {'as expected' if word == 'yes' else 'against'}": int((mine["as expected"] == word).sum())
+            for word in ("yes", "no")
+        }
+        out.append(
+            {
+                "agent": agent,
+                "hidden": hidden,
+                "base": kind,
+                "suites": len(mine),
+                "sign as expected": right,
+                "share": right / len(mine),
+                "low": float(low),
+                "high": float(high),
+                **clear,
+            }
+        )
     return pd.DataFrame(out)
 
 # %% ../../nbs/probing.values.ipynb #da461d4c
@@ -206,8 +271,31 @@ def interactions(
             wide = mine[mine["level"].notna()].pivot(index="base", columns="level", values="dV")
             both = wide[BOTH] - wide[FIRST] - wide[SECOND]
             low, high = map(float, interval(both))
-            line = pd.Series({"suite": suite.name, "question": suite.question, "agent": agent, "hidden": hidden, "base": kind, "bases": len(both)})
-            line = pd.concat([line, pd.Series({"dV first": wide[FIRST].mean(), "dV second": wide[SECOND].mean(), "dV both": wide[BOTH].mean(), "interaction": both.mean(), "low": low, "high": high})])
+            line = pd.Series(
+                {
+                    "suite": suite.name,
+                    "question": suite.question,
+                    "agent": agent,
+                    "hidden": hidden,
+                    "base": kind,
+                    "bases": len(both),
+                }
+            )
+            line = pd.concat(
+                [
+                    line,
+                    pd.Series(
+                        {
+                            "dV first": wide[FIRST].mean(),
+                            "dV second": wide[SECOND].mean(),
+                            "dV both": wide[BOTH].mean(),
+                            "interaction": both.mean(),
+                            "low": low,
+                            "high": high,
+                        }
+                    ),
+                ]
+            )
             line["expected"] = {1: "above 0", -1: "below 0", 0: ""}[suite.interaction]
             line["as expected"] = _judged(line, suite.interaction)
             out.append(line)
@@ -220,7 +308,11 @@ def plot_curves(
     kind: str = "real",  # of the bases
 ) -> plt.Figure:
     "Change of V against the unedited state, a panel for each suite, a line for each agent and hidden state"
-    shown = [s for s in suites if not isinstance(s, Factorial) and ((table["suite"] == s.name) & (table["kind"] == kind)).any()]
+    shown = [
+        s
+        for s in suites
+        if not isinstance(s, Factorial) and ((table["suite"] == s.name) & (table["kind"] == kind)).any()
+    ]
     columns = 2 if len(shown) in (2, 4) else min(3, max(1, len(shown)))
     rows = max(1, -(-len(shown) // columns))
     fig, axes = plt.subplots(rows, columns, figsize=(4 * columns, 3.1 * rows), squeeze=False, layout="constrained")
@@ -228,9 +320,16 @@ def plot_curves(
     for ax, suite in zip(axes.flat, shown, strict=False):
         mine = table[(table["suite"] == suite.name) & (table["kind"] == kind)]
         lines |= _panel(ax, suite, mine, names)
-    for ax in axes.flat[len(shown):]:
+    for ax in axes.flat[len(shown) :]:
         ax.axis("off")
-    fig.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=min(3, max(1, len(lines))), frameon=False, fontsize=9)
+    fig.legend(
+        lines.values(),
+        lines.keys(),
+        loc="outside lower center",
+        ncols=min(3, max(1, len(lines))),
+        frameon=False,
+        fontsize=9,
+    )
     return fig
 
 # %% ../../nbs/probing.values.ipynb #a2109165
@@ -244,7 +343,14 @@ def _panel(ax, suite: Suite, mine: pd.DataFrame, names: list[str]) -> dict:  # l
         line, colour = line.sort_values("level"), f"C{names.index(agent)}"
         name = agent if hidden == "none" else f"{agent}, {hidden} hidden state"
         lines[name] = ax.plot(line["level"], line["dV"], STYLES[hidden], color=colour, marker="o", markersize=3)[0]
-        ax.fill_between(line["level"], line["low"], line["high"], color=colour, alpha=0.12 if hidden in ("none", "real") else 0.04, linewidth=0)
+        ax.fill_between(
+            line["level"],
+            line["low"],
+            line["high"],
+            color=colour,
+            alpha=0.12 if hidden in ("none", "real") else 0.04,
+            linewidth=0,
+        )
     ax.axhline(0, color="black", linewidth=0.8)
     wish = {1: "V should rise", -1: "V should fall", 0: "no sign is expected"}[suite.expected]
     ax.set_title(f"{suite.question}\n(at {suite.levels[0]:g}, {wish}; {mine['bases'].max()} bases)", fontsize=9)
@@ -266,12 +372,32 @@ def plot_interactions(
         some = mine[mine["agent"] == agent]
         rows = np.array([suites.index(q) for q in some["question"]]) + (i - (len(agents) - 1) / 2) * 0.7 / len(agents)
         middle, low, high = (some[name].to_numpy(float) for name in ("interaction", "low", "high"))
-        ax.errorbar(middle, rows, xerr=np.nan_to_num([middle - low, high - middle]).clip(0), fmt="o", capsize=3, color=f"C{i}", label=agent)
+        ax.errorbar(
+            middle,
+            rows,
+            xerr=np.nan_to_num([middle - low, high - middle]).clip(0),
+            fmt="o",
+            capsize=3,
+            color=f"C{i}",
+            label=agent,
+        )
     ax.axvline(0, color="black", linewidth=0.8)
     for row, question in enumerate(suites):
         way = mine[mine["question"] == question]["expected"].iloc[0]
-        ax.plot({"above 0": 0.985, "below 0": 0.015}.get(way, np.nan), row, marker=">" if way == "above 0" else "<", color="grey", transform=ax.get_yaxis_transform(), clip_on=False)
-    ax.set(xlabel="interaction, in units of V (grey triangle: the side expected)", yticks=range(len(suites)), yticklabels=suites, ylim=(len(suites) - 0.4, -0.6))
+        ax.plot(
+            {"above 0": 0.985, "below 0": 0.015}.get(way, np.nan),
+            row,
+            marker=">" if way == "above 0" else "<",
+            color="grey",
+            transform=ax.get_yaxis_transform(),
+            clip_on=False,
+        )
+    ax.set(
+        xlabel="interaction, in units of V (grey triangle: the side expected)",
+        yticks=range(len(suites)),
+        yticklabels=suites,
+        ylim=(len(suites) - 0.4, -0.6),
+    )
     ax.grid(axis="x", alpha=0.3)
     fig.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return fig
@@ -288,14 +414,29 @@ def plot_actions(
     "Change of each action's probability, or advantage, at the strongest level of each suite, for the actions that change most"
     rows, changes, values = answers.rows, {}, 100 * answers.policy if advantage is None else advantage
     for suite in [s for s in suites if not isinstance(s, Factorial)]:
-        mine = np.flatnonzero((rows["suite"] == suite.name) & (rows["agent"] == agent) & (rows["hidden"] == hidden) & (rows["level"] == suite.levels[0]))
+        mine = np.flatnonzero(
+            (rows["suite"] == suite.name)
+            & (rows["agent"] == agent)
+            & (rows["hidden"] == hidden)
+            & (rows["level"] == suite.levels[0])
+        )
         moved = values[mine] - values[answers.reference[mine]]
         if len(moved := moved[~np.isnan(moved).any(1)]):
             changes[f"{suite.name} at {suite.levels[0]:g}"] = moved.mean(0)
-    return _heat(answers, changes, f"{agent}{'' if hidden == 'none' else f', {hidden} hidden state'}: change of " +
-                 ("probability, percentage points" if advantage is None else "advantage, units of V"), ".1f" if advantage is None else ".2f", top) if changes else None
+    return (
+        _heat(
+            answers,
+            changes,
+            f"{agent}{'' if hidden == 'none' else f', {hidden} hidden state'}: change of "
+            + ("probability, percentage points" if advantage is None else "advantage, units of V"),
+            ".1f" if advantage is None else ".2f",
+            top,
+        )
+        if changes
+        else None
+    )
 
-
+# %% ../../nbs/probing.values.ipynb #7cceb58a
 def _heat(answers: Answers, changes: Mapping[str, np.ndarray], title: str, digits: str, top: int) -> plt.Figure:
     grid = np.stack(list(changes.values()))
     apart = np.abs(grid - np.median(grid, 1, keepdims=True))  # what changes for all actions alike says nothing of any
@@ -304,8 +445,22 @@ def _heat(answers: Answers, changes: Mapping[str, np.ndarray], title: str, digit
     most = max(1e-3, np.abs(grid).max())
     ax.imshow(grid[:, actions], cmap="RdBu", vmin=-most, vmax=most, aspect="auto")
     for (r, c), x in np.ndenumerate(grid[:, actions]):
-        ax.text(c, r, f"{x:+{digits}}", ha="center", va="center", fontsize=8, color="white" if abs(x) > 0.6 * most else "black")
-    ax.set_xticks(range(len(actions)), [answers.action_names[a].replace("_", " ") for a in actions], rotation=35, ha="right", fontsize=8)
+        ax.text(
+            c,
+            r,
+            f"{x:+{digits}}",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if abs(x) > 0.6 * most else "black",
+        )
+    ax.set_xticks(
+        range(len(actions)),
+        [answers.action_names[a].replace("_", " ") for a in actions],
+        rotation=35,
+        ha="right",
+        fontsize=8,
+    )
     ax.set_yticks(range(len(grid)), list(changes))
     ax.set_title(title, fontsize=9)
     return fig

@@ -30,7 +30,7 @@ def free_port():
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
 
-
+# %% ../../nbs/widgets.browser.ipynb #6c36f59b
 @contextmanager
 def lab(
     notebook: Path,
@@ -43,15 +43,40 @@ def lab(
     root.mkdir()
     settings.mkdir(parents=True)
     shutil.copy(notebook, root)
-    (settings / "notification.jupyterlab-settings").write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
-    places = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime", "JUPYTERLAB_SETTINGS_DIR": "settings",
-              "JUPYTERLAB_WORKSPACES_DIR": "workspaces", "IPYTHONDIR": "ipython"}
-    env = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"} | {name: str(home / place) for name, place in places.items()}
+    (settings / "notification.jupyterlab-settings").write_text(
+        json.dumps({"fetchNews": "false", "checkForUpdates": False})
+    )
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    env = {k: v for k, v in os.environ.items() if k != "MPLBACKEND"} | {
+        name: str(home / place) for name, place in places.items()
+    }
     port = free_port()
-    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",
-               f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyter",
+        "lab",
+        "--no-browser",
+        "--allow-root",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}",
+        f"--ServerApp.root_dir={root}",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly",
+    ]
     with log.open("w") as said:
-        server = subprocess.Popen(command, env=env, cwd=root, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
+        server = subprocess.Popen(
+            command, env=env, cwd=root, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+        )
     try:
         url = f"http://127.0.0.1:{port}"
         for _ in range(400):
@@ -76,7 +101,10 @@ class Gestures:
 
     def drag(self, slider, share):
         "Drags a slider's handle to a share of its track"
-        handle, track = slider.locator(".noUi-handle").first.bounding_box(), slider.locator(".noUi-target").first.bounding_box()
+        handle, track = (
+            slider.locator(".noUi-handle").first.bounding_box(),
+            slider.locator(".noUi-target").first.bounding_box(),
+        )
         self.page.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2)
         self.page.mouse.down()
         self.page.mouse.move(track["x"] + track["width"] * share, track["y"] + track["height"] / 2, steps=12)
@@ -93,7 +121,9 @@ class Gestures:
         self.box.get_by_role("tab", name=name, exact=True).click()
 
     def menu(self, label, option):
-        self.box.locator(".widget-dropdown", has=self.page.locator(f"label:text-is('{label}')")).locator("select").select_option(label=option)
+        self.box.locator(".widget-dropdown", has=self.page.locator(f"label:text-is('{label}')")).locator(
+            "select"
+        ).select_option(label=option)
 
     def pick(self, name):
         "Chooses what a click puts on a tile"
@@ -102,7 +132,10 @@ class Gestures:
     def tile(self, row, column, grid=(9, 11, 13)):
         "Clicks a tile of the map, counted from the player"
         edge = self.box.locator(".craftax-picture").first.bounding_box()
-        self.page.mouse.click(edge["x"] + edge["width"] * (column + grid[1] // 2 + 0.5) / grid[1], edge["y"] + edge["height"] * (row + grid[0] // 2 + 0.5) / grid[2])
+        self.page.mouse.click(
+            edge["x"] + edge["width"] * (column + grid[1] // 2 + 0.5) / grid[1],
+            edge["y"] + edge["height"] * (row + grid[0] // 2 + 0.5) / grid[2],
+        )
 
 # %% ../../nbs/widgets.browser.ipynb #a8f85f27
 IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"""
@@ -131,7 +164,9 @@ class Page(Gestures):
         self.command("notebook:run-all-cells")
         self.box = self.page.locator(".craftax-inspector").first
         self.box.wait_for(timeout=300_000)
-        self.page.wait_for_function("() => document.querySelector('.craftax-picture')?.naturalWidth > 0", timeout=120_000)
+        self.page.wait_for_function(
+            "() => document.querySelector('.craftax-picture')?.naturalWidth > 0", timeout=120_000
+        )
         self.page.wait_for_function(IDLE, timeout=120_000)
         self.box.evaluate("e => e.scrollIntoView()")
 
@@ -140,8 +175,14 @@ class Page(Gestures):
 
     def look(self):
         of = lambda name: self.box.locator(name).first
-        return {"status": of(".craftax-status").inner_text(), "values": of(".craftax-values").inner_text(), "bars": of(".craftax-bars").inner_text(),
-                "image": of(".craftax-picture").get_attribute("src"), "cursor": of(".craftax-timeline .cursor").get_attribute("x1"), "text": self.box.locator("textarea").input_value()}
+        return {
+            "status": of(".craftax-status").inner_text(),
+            "values": of(".craftax-values").inner_text(),
+            "bars": of(".craftax-bars").inner_text(),
+            "image": of(".craftax-picture").get_attribute("src"),
+            "cursor": of(".craftax-timeline .cursor").get_attribute("x1"),
+            "text": self.box.locator("textarea").input_value(),
+        }
 
     def until(self, name, old):
         "Waits for other words in a part of the widget"
@@ -160,7 +201,7 @@ def chromium() -> str:
         raise FileNotFoundError("there is no Chromium on PATH: apt-get update && apt-get install -y chromium")
     return found
 
-
+# %% ../../nbs/widgets.browser.ipynb #6f1edb79
 def visit(
     notebook: Path,
     act: Callable,  # Page -> what was seen

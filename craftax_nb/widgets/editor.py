@@ -11,9 +11,20 @@ from collections.abc import Callable
 import ipywidgets as widgets
 import jax
 import numpy as np
+from fastcore.basics import patch
 
 from ..world.codes import DARK, FULL, ObsSpec, encode, unpack
-from ..world.edits import DIRECTIONS, LADDERS, NEVER_PLACED, EditError, floor_mobs, place, remove, scalar_range, set_scalar
+from craftax_nb.world.edits import (
+    DIRECTIONS,
+    LADDERS,
+    NEVER_PLACED,
+    EditError,
+    floor_mobs,
+    place,
+    remove,
+    scalar_range,
+    set_scalar,
+)
 from ..world.rebuild import state_of
 from ..world.text import place as place_words
 from ..world.text import word
@@ -33,9 +44,12 @@ class Editing:
         self.versions = [(np.asarray(codes), state, "", "")]  # code, state, what was done, and to what
 
     @property
-    def codes(self) -> np.ndarray: return self.versions[-1][0]  # (width,) uint8
+    def codes(self) -> np.ndarray:
+        return self.versions[-1][0]  # (width,) uint8
+
     @property
-    def edits(self) -> tuple[str, ...]: return tuple(said for _, _, said, _ in self.versions[1:])
+    def edits(self) -> tuple[str, ...]:
+        return tuple(said for _, _, said, _ in self.versions[1:])
 
     @property
     def state(self):
@@ -45,11 +59,15 @@ class Editing:
             self.versions[-1] = codes, state_of(codes), said, what
         return self.versions[-1][1]
 
-    def undo(self) -> None: self.versions = self.versions[:-1] or self.versions
-    def reset(self) -> None: self.versions = self.versions[:1]
+    def undo(self) -> None:
+        self.versions = self.versions[:-1] or self.versions
+
+    def reset(self) -> None:
+        self.versions = self.versions[:1]
 
 # %% ../../nbs/widgets.editor.ipynb #af259180
-def _do(
+@patch
+def do(
     self: Editing,
     function: Callable,  # state -> state, of `world.edits`
     said: str,  # what it does, in a few words
@@ -63,7 +81,9 @@ def _do(
         before, state = self.codes, function(self.state)
         after = np.asarray(show(state))
         if self.rebuilt and ((before == DARK) & (after != DARK))[ObsSpec.of(after).slices["blocks"]].any():
-            raise EditError("that would light what lies in the dark, which a recorded episode doesn't hold: play an episode here")
+            raise EditError(
+                "that would light what lies in the dark, which a recorded episode doesn't hold: play an episode here"
+            )
         if np.array_equal(before, after) and self.versions is versions:
             raise EditError("nothing that the player sees changes by that: choose another tile")
     except EditError:
@@ -73,7 +93,8 @@ def _do(
         self.versions = [*self.versions, (after, state, said, what)]
 
 # %% ../../nbs/widgets.editor.ipynb #675f6777
-def _set(self: Editing, name: str, value) -> None:
+@patch
+def set(self: Editing, name: str, value) -> None:
     "A need, a belonging, the light or the direction"
     first = self.versions[-2] if len(self.versions) > 1 and self.versions[-1][3] == name else self.versions[-1]
     was = unpack(first[0]).scalar(name).item()
@@ -81,8 +102,9 @@ def _set(self: Editing, name: str, value) -> None:
     said = value if value in DIRECTIONS else f"{was:g} → {number:g}"
     self.do(lambda state: set_scalar(state, name, value), f"{name.replace('_', ' ')} {said}", name)
 
-
-def _put(
+# %% ../../nbs/widgets.editor.ipynb #51fc0a31
+@patch
+def put(
     self: Editing,
     name: str,  # a mob, block or item; "" takes away what lies uppermost
     where: tuple[int, int],  # (row, column) from the player
@@ -90,14 +112,20 @@ def _put(
 ) -> None:
     "Something on a tile, or nothing"
     at = place_words(*where)
-    if not name and self.rebuilt and unpack(self.codes).brightness.min() < 255 and what_is(self.codes, where).startswith("torch"):
-        raise EditError("what a torch lights depends on those out of view, which a recorded episode doesn't hold: play an episode here")
+    if (
+        not name
+        and self.rebuilt
+        and unpack(self.codes).brightness.min() < 255
+        and what_is(self.codes, where).startswith("torch")
+    ):
+        raise EditError(
+            "what a torch lights depends on those out of view, which a recorded episode doesn't hold: play an episode here"
+        )
     if not name:
-        return self.do(lambda state: remove(state, where), f"{what_is(self.codes, where).split(' on ')[0]} removed {at}")
+        return self.do(
+            lambda state: remove(state, where), f"{what_is(self.codes, where).split(' on ')[0]} removed {at}"
+        )
     self.do(lambda state: place(state, name, where, way), f"{word(name)} {at}")
-
-
-Editing.do, Editing.set, Editing.put = _do, _set, _put
 
 # %% ../../nbs/widgets.editor.ipynb #2de9a096
 def what_is(
@@ -127,7 +155,7 @@ def choices(
     items = ["torch", *(name for name, (_, without) in LADDERS.items() if floor not in without)] if spec is FULL else []
     return {"look": [], "mob": list(floor_mobs(state)), "block": blocks, "item": items, "nothing": []}
 
-
+# %% ../../nbs/widgets.editor.ipynb #8b85a0a1
 def flies(spec: ObsSpec, name: str) -> bool:
     "Whether it is a projectile, which has a direction"
     return name in spec.mob_names[24:] if spec is FULL else name == "arrow"
@@ -136,9 +164,17 @@ def flies(spec: ObsSpec, name: str) -> bool:
 def _slider(name: str) -> widgets.Widget:
     kind, step = (widgets.FloatSlider, 0.01) if name == "light" else (widgets.IntSlider, 1)
     form = {"readout_format": ".2f"} if name == "light" else {}
-    return kind(description=name, min=0, max=1, step=step, layout={"width": "auto", "min_width": "0"}, style={"description_width": "52px"}, **form)
+    return kind(
+        description=name,
+        min=0,
+        max=1,
+        step=step,
+        layout={"width": "auto", "min_width": "0"},
+        style={"description_width": "52px"},
+        **form,
+    )
 
-
+# %% ../../nbs/widgets.editor.ipynb #fbba13fa
 def _fit(slider, low: float, high: float, value: float) -> None:
     "Range and value of a slider, in an order that never puts the value outside; rounded as the page would, which else answers with an edit"
     value = round(value, 2) if isinstance(slider, widgets.FloatSlider) else int(value)
@@ -157,18 +193,38 @@ class Editor(widgets.VBox):
     ):
         self.spec, self.changed, self.quiet, self.editing = spec, changed, False, None
         wide = lambda width, **more: {"width": width, **more}
-        self.kind = widgets.ToggleButtons(options=[k for k in KINDS if k != "item" or spec.item_names], value="look", style={"button_width": "auto"}, layout=wide("auto"),
-                                          tooltips=["a click says what lies there", *("a click puts it there",) * (3 if spec.item_names else 2), "a click takes away what lies there"][: len(KINDS)])
-        self.name, self.way = widgets.Dropdown(layout=wide("150px")), widgets.Dropdown(options=list(DIRECTIONS), layout=wide("76px"))
-        self.undo, self.reset = (widgets.Button(description=d, tooltip=t, layout=wide("58px")) for d, t in (("undo", "key u"), ("reset", "key r")))
+        self.kind = widgets.ToggleButtons(
+            options=[k for k in KINDS if k != "item" or spec.item_names],
+            value="look",
+            style={"button_width": "auto"},
+            layout=wide("auto"),
+            tooltips=[
+                "a click says what lies there",
+                *("a click puts it there",) * (3 if spec.item_names else 2),
+                "a click takes away what lies there",
+            ][: len(KINDS)],
+        )
+        self.name, self.way = (
+            widgets.Dropdown(layout=wide("150px")),
+            widgets.Dropdown(options=list(DIRECTIONS), layout=wide("76px")),
+        )
+        self.undo, self.reset = (
+            widgets.Button(description=d, tooltip=t, layout=wide("58px"))
+            for d, t in (("undo", "key u"), ("reset", "key r"))
+        )
         self.message = widgets.HTML(layout={"min_height": "22px"})
         names = [n for n in SLIDERS if n in spec.scalar_names]
         self.sliders = {name: _slider(name) for name in names}
-        self.facing = widgets.Dropdown(description="facing", options=list(DIRECTIONS), layout=wide("auto"), style={"description_width": "52px"})
+        self.facing = widgets.Dropdown(
+            description="facing", options=list(DIRECTIONS), layout=wide("auto"), style={"description_width": "52px"}
+        )
         rest = [n for n in spec.scalar_names if n not in (*names, "direction")]
         self.other = widgets.Dropdown(options=[(n.replace("_", " "), n) for n in rest], layout=wide("auto"))
         self.number = widgets.IntSlider(layout=wide("auto", min_width="0"))
-        needs = widgets.GridBox([*self.sliders.values(), self.facing, self.other, self.number], layout={"grid_template_columns": "1fr 1fr", "grid_gap": "0 8px"})
+        needs = widgets.GridBox(
+            [*self.sliders.values(), self.facing, self.other, self.number],
+            layout={"grid_template_columns": "1fr 1fr", "grid_gap": "0 8px"},
+        )
         super().__init__([self.kind, widgets.HBox([self.name, self.way, self.undo, self.reset]), self.message, needs])
         self.add_class("craftax-editor")
         self.name.add_class("craftax-name")
@@ -181,14 +237,16 @@ class Editor(widgets.VBox):
             slider.observe(lambda change, name=name: self._slid(name or self.other.value, change["new"]), "value")
 
 # %% ../../nbs/widgets.editor.ipynb #20df6071
-def _attach(self: Editor, editing: Editing) -> None:
+@patch
+def attach(self: Editor, editing: Editing) -> None:
     "Another state"
     self.editing, self.message.value = editing, ""
     self.refresh()
     self._offer()
 
-
-def _refresh(self: Editor) -> None:
+# %% ../../nbs/widgets.editor.ipynb #7b523689
+@patch
+def refresh(self: Editor) -> None:
     "The controls show the state's numbers"
     if self.editing is None:
         return
@@ -202,7 +260,8 @@ def _refresh(self: Editor) -> None:
         self.quiet = False
     self.undo.disabled = self.reset.disabled = not self.editing.edits
 
-
+# %% ../../nbs/widgets.editor.ipynb #edfa69a1
+@patch
 def _offer(self: Editor) -> None:
     "The names of the kind that is chosen"
     names = choices(self.editing.state)[self.kind.value]
@@ -212,13 +271,12 @@ def _offer(self: Editor) -> None:
     self._offer_way()
 
 
+@patch
 def _offer_way(self: Editor) -> None:
     self.way.layout.display = "" if self.name.value and flies(self.spec, self.name.value) else "none"
 
-
-Editor.attach, Editor.refresh, Editor._offer, Editor._offer_way = _attach, _refresh, _offer, _offer_way
-
 # %% ../../nbs/widgets.editor.ipynb #a53a7055
+@patch
 def _tried(self: Editor, edit: Callable) -> None:
     "An edit; where the rules forbid it, they are told"
     try:
@@ -229,13 +287,15 @@ def _tried(self: Editor, edit: Callable) -> None:
     self.refresh()
     self.changed()
 
-
+# %% ../../nbs/widgets.editor.ipynb #aed36c23
+@patch
 def _slid(self: Editor, name: str, value) -> None:
     if not self.quiet and self.editing is not None:
         self._tried(lambda: self.editing.set(name, value))
 
 
-def _clicked(
+@patch
+def clicked(
     self: Editor,
     where: tuple[int, int],  # (row, column) from the player
 ) -> None:
@@ -247,13 +307,11 @@ def _clicked(
         way = self.way.value if kind == "mob" and flies(self.spec, name) else None
         self._tried(lambda: self.editing.put("" if kind == "nothing" else name, where, way))
 
-
-def _back(self: Editor, step: Callable) -> None:
+# %% ../../nbs/widgets.editor.ipynb #8547fbb4
+@patch
+def back(self: Editor, step: Callable) -> None:
     "Undo or reset"
     step()
     self.message.value = ""
     self.refresh()
     self.changed()
-
-
-Editor._tried, Editor._slid, Editor.clicked, Editor.back = _tried, _slid, _clicked, _back

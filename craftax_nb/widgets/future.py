@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import ipywidgets as widgets
 import numpy as np
+from fastcore.basics import patch
 
 from ..probing.branch import Branches, branch
 from .editor import Editing
@@ -30,7 +31,7 @@ def _interval(x: np.ndarray) -> str:
     half = Z * x.std(ddof=1) / np.sqrt(len(x))
     return f"{x.mean():.2f} ± {half:.2f}"
 
-
+# %% ../../nbs/widgets.future.ipynb #b2428d0a
 def answer(
     reading: Reading,
     branches: Branches,  # of the unedited state, and of the edited one if there is one
@@ -40,23 +41,37 @@ def answer(
 ) -> str:  # HTML
     "V against what was played; with an edit, whether both changed the same way"
     head = "".join(f"<th>{x}</th>" for x in ("", "V", "return", "steps", "died"))
-    rows = [f'<td>{name}</td><td>{branches.value[i]:.2f}</td><td>{_interval(branches.returns[i])}</td><td>{branches.lengths[i].mean():.0f}</td>'
-            f'<td>{branches.terminated[i].mean():.0%}</td>' for i, name in enumerate(("unedited", "edited")[: len(branches.value)])]
+    rows = [
+        f"<td>{name}</td><td>{branches.value[i]:.2f}</td><td>{_interval(branches.returns[i])}</td><td>{branches.lengths[i].mean():.0f}</td>"
+        f"<td>{branches.terminated[i].mean():.0%}</td>"
+        for i, name in enumerate(("unedited", "edited")[: len(branches.value)])
+    ]
     said = ""
     if len(branches.value) == 2:
         change, paired = branches.value[1] - branches.value[0], branches.returns[1] - branches.returns[0]
         half = Z * paired.std(ddof=1) / np.sqrt(len(paired))
-        rows.append(f"<td>change</td><td>{change:+.2f}</td><td>{paired.mean():+.2f} ± {half:.2f}</td><td></td><td></td>")
-        said = ("the plays don't tell a change from luck: take more of them" if abs(paired.mean()) <= half else
-                "V changed as the returns did" if np.sign(change) == np.sign(paired.mean()) else "V changed the other way than the returns")
-    rows.append(f'<td>recorded future</td><td></td><td>{shown.return_to_go[step]:.2f}</td><td>{len(shown) - 1 - step}</td>'
-                f'<td>{"yes" if shown.episode.terminated[-1] else "no"}</td>')
+        rows.append(
+            f"<td>change</td><td>{change:+.2f}</td><td>{paired.mean():+.2f} ± {half:.2f}</td><td></td><td></td>"
+        )
+        said = (
+            "the plays don't tell a change from luck: take more of them"
+            if abs(paired.mean()) <= half
+            else "V changed as the returns did"
+            if np.sign(change) == np.sign(paired.mean())
+            else "V changed the other way than the returns"
+        )
+    rows.append(
+        f"<td>recorded future</td><td></td><td>{shown.return_to_go[step]:.2f}</td><td>{len(shown) - 1 - step}</td>"
+        f"<td>{'yes' if shown.episode.terminated[-1] else 'no'}</td>"
+    )
     body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return (f'<div class="craftax-answer"><b style="color:{colour}">{html.escape(reading.name)}</b>, {branches.returns.shape[1]} plays of at most {branches.max_steps} steps'
-            f'<table><tr>{head}</tr>{body}</table><b>{said}</b></div>')
+    return (
+        f'<div class="craftax-answer"><b style="color:{colour}">{html.escape(reading.name)}</b>, {branches.returns.shape[1]} plays of at most {branches.max_steps} steps'
+        f"<table><tr>{head}</tr>{body}</table><b>{said}</b></div>"
+    )
 
 # %% ../../nbs/widgets.future.ipynb #e9f7fe31
-ASK = 'A recorded episode holds what the player saw, not the world behind it, so nothing can be played from here. <b>Play an episode here</b>: its states are kept.'
+ASK = "A recorded episode holds what the player saw, not the world behind it, so nothing can be played from here. <b>Play an episode here</b>: its states are kept."
 
 
 class Future(widgets.VBox):
@@ -68,10 +83,23 @@ class Future(widgets.VBox):
         labeller: Callable,  # recipe -> a labeller
     ):
         self.played, self.labeller, self.seed = played, labeller, 0
-        slider = lambda name, value, low, high, step: widgets.IntSlider(value, low, high, step, description=name, continuous_update=False, layout={"width": "98%"}, style={"description_width": "76px"})
+        slider = lambda name, value, low, high, step: widgets.IntSlider(
+            value,
+            low,
+            high,
+            step,
+            description=name,
+            continuous_update=False,
+            layout={"width": "98%"},
+            style={"description_width": "76px"},
+        )
         self.rollouts, self.steps = slider("plays", 32, 8, 256, 8), slider("most steps", 100, 10, 500, 10)
         self.here = widgets.Button(description="play on from here", button_style="primary", layout={"width": "150px"})
-        self.fresh = widgets.Button(description="play an episode here", tooltip="by the first agent; the first time compiles the game", layout={"width": "160px"})
+        self.fresh = widgets.Button(
+            description="play an episode here",
+            tooltip="by the first agent; the first time compiles the game",
+            layout={"width": "160px"},
+        )
         self.note, self.result = widgets.HTML(), widgets.HTML()
         super().__init__([widgets.HBox([self.here, self.fresh]), self.rollouts, self.steps, self.note, self.result])
         self.here.on_click(lambda _: self.play_on())
@@ -85,7 +113,8 @@ class Future(widgets.VBox):
         self.note.value = "" if not editing.rebuilt else ASK if asked else "give the inspector a checkpoint to play"
 
 # %% ../../nbs/widgets.future.ipynb #934cc501
-def _play_on(self: Future) -> None:
+@patch
+def play_on(self: Future) -> None:
     "Branches from the unedited state and the edited one, for each agent"
     first = self.shown.states[self.step]
     states, parts = [first, self.editing.state] if self.editing.edits else [first], []
@@ -93,15 +122,24 @@ def _play_on(self: Future) -> None:
         self.note.value = f"{html.escape(reading.name)} plays; the first time compiles the game, which takes a minute …"
         labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.label_dim else None
         try:
-            branches = branch(reading.agent, self.shown.world, [as_numpy(s) for s in states], self.rollouts.value, self.steps.value, labeller=labeller, gamma=self.shown.gamma)
+            branches = branch(
+                reading.agent,
+                self.shown.world,
+                [as_numpy(s) for s in states],
+                self.rollouts.value,
+                self.steps.value,
+                labeller=labeller,
+                gamma=self.shown.gamma,
+            )
             parts.append(answer(reading, branches, self.shown, self.step, colour))
         except Exception as e:  # told in the tab; the inspector goes on
             parts.append(f'<span style="color:#e2574c">{html.escape(str(e))}</span>')
         self.result.value = "".join(parts)
     self.note.value = ""
 
-
-def _play_fresh(self: Future) -> None:
+# %% ../../nbs/widgets.future.ipynb #da802b93
+@patch
+def play_fresh(self: Future) -> None:
     "An episode of the first agent, from a new world"
     reading = self.shown.readings[0]
     self.note.value = "playing; the first time compiles the game, which takes a minute …"
@@ -114,6 +152,3 @@ def _play_fresh(self: Future) -> None:
         return
     self.seed, self.note.value = self.seed + 1, ""
     self.played(played, reading.agent)
-
-
-Future.play_on, Future.play_fresh = _play_on, _play_fresh

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from fastcore.basics import patch
 
 from ..data.shards import SCHEMA, STEP_COLUMNS, WORLD, Dataset, Episode, write_shard
 from ..jobs.cache import use_compile_cache
@@ -30,9 +31,18 @@ def _row(
     achievements: int,  # that the game has
 ) -> np.dtype:
     "What is written at each step; `codes` and `unlocked` are of the state after it"
-    return np.dtype([("codes", np.uint8, spec.width), ("action", np.uint8), ("reward", "<f4"), ("terminated", bool), ("truncated", bool), ("unlocked", bool, achievements)])
+    return np.dtype(
+        [
+            ("codes", np.uint8, spec.width),
+            ("action", np.uint8),
+            ("reward", "<f4"),
+            ("terminated", bool),
+            ("truncated", bool),
+            ("unlocked", bool, achievements),
+        ]
+    )
 
-
+# %% ../../nbs/widgets.game.ipynb #d6e0fdbc
 def _episode(
     rows: np.ndarray,  # (T + 1,) of `_row`, the beginning first
 ) -> Episode:
@@ -41,17 +51,26 @@ def _episode(
     cut, truncated = not (steps["terminated"][-1] or steps["truncated"][-1]), steps["truncated"].copy()
     truncated[-1] |= cut
     unlocked = np.where(steps["unlocked"].any(0), steps["unlocked"].argmax(0), -1).astype(np.int32)
-    columns = {name: steps[name] for name in ("action", "reward", "terminated")} | dict(truncated=truncated, log_prob=nothing, value=nothing)
-    return Episode(codes=rows["codes"], unlocked=unlocked, cut=cut, **{name: np.ascontiguousarray(columns[name], kind) for name, kind in STEP_COLUMNS.items()})
+    columns = {name: steps[name] for name in ("action", "reward", "terminated")} | dict(
+        truncated=truncated, log_prob=nothing, value=nothing
+    )
+    return Episode(
+        codes=rows["codes"],
+        unlocked=unlocked,
+        cut=cut,
+        **{name: np.ascontiguousarray(columns[name], kind) for name, kind in STEP_COLUMNS.items()},
+    )
 
-
+# %% ../../nbs/widgets.game.ipynb #c58d97b5
 def _save(log: Path) -> Path | None:
     "Turns a log into a shard and removes it; None where no step was played"
     about, whole, rest = log.read_bytes().partition(b"\n")
     if whole:
         about = json.loads(about)
         if about["schema"] != SCHEMA:
-            raise DatasetError(f"{show_path(log)} has schema {about['schema']}, this version writes {SCHEMA}; move it away, or save it with the version that wrote it")
+            raise DatasetError(
+                f"{show_path(log)} has schema {about['schema']}, this version writes {SCHEMA}; move it away, or save it with the version that wrote it"
+            )
         row = _row(ObsSpec.of(about["world"]["env_name"]), about["achievements"])
         rows = np.frombuffer(rest[: len(rest) - len(rest) % row.itemsize], row)
         if played := len(rows) > 1:
@@ -67,7 +86,7 @@ def _alone(folder: Path):
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
-
+# %% ../../nbs/widgets.game.ipynb #50ac4370
 def rescue(folder: str | Path) -> list[Path]:  # the shards
     "Saves the episodes that killed players left behind in a folder"
     saved = []
@@ -80,17 +99,21 @@ def rescue(folder: str | Path) -> list[Path]:  # the shards
             saved.append(_save(log))
     return [shard for shard in saved if shard]
 
-
+# %% ../../nbs/widgets.game.ipynb #625f531d
 def _check_folder(folder: Path, world: World) -> None:
     "DatasetError where the folder holds something that this recording can't be added to"
     if not any(folder.glob("shard-*/shard.json")):
         return
     for about in Dataset(folder).about:
         if about["policy"].get("policy") != "human":
-            raise DatasetError(f"{show_path(folder)} holds episodes of {about['policy'].get('job', 'another policy')}; a person's go into a folder of their own: give another")
+            raise DatasetError(
+                f"{show_path(folder)} holds episodes of {about['policy'].get('job', 'another policy')}; a person's go into a folder of their own: give another"
+            )
         for name in WORLD:
             if about[name] != getattr(world, name):
-                raise DatasetError(f"{show_path(folder)} holds episodes with {name} {about[name]}, this game has {getattr(world, name)}; give another folder")
+                raise DatasetError(
+                    f"{show_path(folder)} holds episodes with {name} {about[name]}, this game has {getattr(world, name)}; give another folder"
+                )
 
 # %% ../../nbs/widgets.game.ipynb #29fd51a2
 class Recording:
@@ -104,14 +127,24 @@ class Recording:
     ):
         with _alone(folder):
             rescue(folder)
-            taken = [int(p.name.removesuffix(".log").split("-")[1]) for pattern in ("playing-*.log", "shard-*") for p in folder.glob(pattern)]
+            taken = [
+                int(p.name.removesuffix(".log").split("-")[1])
+                for pattern in ("playing-*.log", "shard-*")
+                for p in folder.glob(pattern)
+            ]
             self.number = max(taken, default=-1) + 1
             self.shard, self.log = f"shard-{self.number:09d}", folder / f"playing-{self.number:09d}.log"
             self.file = self.log.open("xb", buffering=0)
             fcntl.flock(self.file, fcntl.LOCK_EX)
             self.row = np.zeros((), _row(world.spec, len(world.achievement_names)))
-            about = dict(schema=SCHEMA, shard=self.shard, step=self.number, achievements=len(world.achievement_names), world={name: getattr(world, name) for name in WORLD},
-                         policy=dict(policy="human", seed=seed, world=self.number))
+            about = dict(
+                schema=SCHEMA,
+                shard=self.shard,
+                step=self.number,
+                achievements=len(world.achievement_names),
+                world={name: getattr(world, name) for name in WORLD},
+                policy=dict(policy="human", seed=seed, world=self.number),
+            )
             self._write(json.dumps(about).encode() + b"\n")
 
     def add(self, **columns) -> None:  # those of `_row`
@@ -142,9 +175,15 @@ class Recording:
 def _step(world: World, key: jax.Array, step, state, action):
     "The next state, and what `Recording.add` wants of it"
     state, reward, terminated, truncated = world.step(jax.random.fold_in(key, step), state, action)
-    return state, dict(codes=world.encode(state), reward=reward, terminated=terminated, truncated=truncated, unlocked=state.achievements.astype(bool))
+    return state, dict(
+        codes=world.encode(state),
+        reward=reward,
+        terminated=terminated,
+        truncated=truncated,
+        unlocked=state.achievements.astype(bool),
+    )
 
-
+# %% ../../nbs/widgets.game.ipynb #dc73433b
 class Game:
     "One world after another, played an action at a time and recorded; DatasetError where the folder can't take the recording"
 
@@ -171,7 +210,13 @@ class Game:
         self.shard = self.recording.shard
         world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.recording.number))
         self.state = jax.tree.map(lambda x: x[0], self.world.reset_many(world_key, 1))
-        self.codes, self.step, self.total, self.over, self.last = np.asarray(_seen(self.world, self.state)), 0, 0.0, "", ("", 0.0, [])
+        self.codes, self.step, self.total, self.over, self.last = (
+            np.asarray(_seen(self.world, self.state)),
+            0,
+            0.0,
+            "",
+            ("", 0.0, []),
+        )
         self.unlocked = np.zeros(len(self.world.achievement_names), bool)
         self.recording.add(codes=self.codes, action=0, reward=0, terminated=False, truncated=False, unlocked=False)
 
@@ -180,17 +225,19 @@ class Game:
         recording, self.recording = self.recording, None
         return recording.save() if recording else None
 
-
+# %% ../../nbs/widgets.game.ipynb #5807c4da
 @partial(jax.jit, static_argnums=0)
 def _seen(world: World, state):
     return world.encode(state)
 
 # %% ../../nbs/widgets.game.ipynb #2f9e5e5e
+@patch
 def _next(self: Game, action: int):
     return _step(self.world, self.key, np.int32(self.step), self.state, np.int32(action))
 
-
-def _play(self: Game, action: str) -> None:
+# %% ../../nbs/widgets.game.ipynb #eff63c79
+@patch
+def play(self: Game, action: str) -> None:
     "One action by its name; where it ends the episode, the shard is written. ValueError after the end"
     if self.recording is None:
         raise ValueError("this episode is over; new() begins another")
@@ -200,11 +247,21 @@ def _play(self: Game, action: str) -> None:
     state, row = self._next(number)
     row = {name: np.asarray(x) for name, x in row.items()}
     self.recording.add(action=number, **row)
-    new = [name for name, is_new in zip(self.world.achievement_names, row["unlocked"] & ~self.unlocked, strict=True) if is_new]
-    self.state, self.codes, self.unlocked, self.step, self.total = state, row["codes"], row["unlocked"], self.step + 1, self.total + float(row["reward"])
-    self.last, self.over = (self.world.action_names[number], float(row["reward"]), new), "dead" if row["terminated"] else "time is up" if row["truncated"] else ""
+    new = [
+        name
+        for name, is_new in zip(self.world.achievement_names, row["unlocked"] & ~self.unlocked, strict=True)
+        if is_new
+    ]
+    self.state, self.codes, self.unlocked, self.step, self.total = (
+        state,
+        row["codes"],
+        row["unlocked"],
+        self.step + 1,
+        self.total + float(row["reward"]),
+    )
+    self.last, self.over = (
+        (self.world.action_names[number], float(row["reward"]), new),
+        "dead" if row["terminated"] else "time is up" if row["truncated"] else "",
+    )
     if self.over:
         self.save()
-
-
-Game._next, Game.play = _next, _play

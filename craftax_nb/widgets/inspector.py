@@ -10,6 +10,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 import numpy as np
+from fastcore.basics import patch
 
 from ..data.shards import Dataset
 from ..nets.agent import Agent
@@ -19,7 +20,19 @@ from .editor import Editing, Editor, show
 from .future import Future
 from .keep import Keep
 from .live import Played
-from .panels import AGENTS, RETURN, WIDE, Scene, bars, scene_of, status, step_at, timeline, values, x_of
+from craftax_nb.widgets.panels import (
+    AGENTS,
+    RETURN,
+    WIDE,
+    Scene,
+    bars,
+    scene_of,
+    status,
+    step_at,
+    timeline,
+    values,
+    x_of,
+)
 from .trace import Trace, check_games, judge, name_of, read, trace, trace_of
 from .words import Words, _labeller
 from ..world.draw import draw, png
@@ -43,7 +56,7 @@ def _options(dataset: Dataset, episode: int) -> list[tuple[str, int]]:
         best.append(episode)
     return [(said(e), e) for e in best]
 
-
+# %% ../../nbs/widgets.inspector.ipynb #c420f39d
 class Inspector(widgets.VBox):
     "An episode to scrub through and to change; `inspector` makes one"
 
@@ -71,29 +84,65 @@ class Inspector(widgets.VBox):
         np.asarray(show(self.editing.state))  # compiled before the first click
 
 # %% ../../nbs/widgets.inspector.ipynb #e6aca9ce
+@patch
 def _arrange(self: Inspector, options: list, episode: int) -> list[widgets.Widget]:
     "Makes the widgets; the rows from top to bottom"
     narrow = {"description_width": "54px"}
-    self.picker = widgets.Dropdown(options=options, value=episode, description="episode", layout={"width": "250px"}, style=narrow)
+    self.picker = widgets.Dropdown(
+        options=options, value=episode, description="episode", layout={"width": "250px"}, style=narrow
+    )
     names = [(name_of(agent), i) for i, agent in enumerate(self.agents)]
-    self.first = widgets.Dropdown(options=names or [("recorded", -1)], description="agent", layout={"width": "270px"}, style=narrow)
-    self.second = widgets.Dropdown(options=[("none", -1), *names], value=1 if len(names) > 1 else -1, description="beside", layout={"width": "270px"}, style=narrow)
+    self.first = widgets.Dropdown(
+        options=names or [("recorded", -1)], description="agent", layout={"width": "270px"}, style=narrow
+    )
+    self.second = widgets.Dropdown(
+        options=[("none", -1), *names],
+        value=1 if len(names) > 1 else -1,
+        description="beside",
+        layout={"width": "270px"},
+        style=narrow,
+    )
     self.first.disabled = self.second.disabled = not names
     self.player = widgets.Play(interval=150, show_repeat=False)
-    self.slider = widgets.IntSlider(description="step", layout={"flex": "1 1 auto", "width": "auto"}, style={"description_width": "36px"})
+    self.slider = widgets.IntSlider(
+        description="step", layout={"flex": "1 1 auto", "width": "auto"}, style={"description_width": "36px"}
+    )
     self.link = widgets.jslink((self.player, "value"), (self.slider, "value"))
     rows, columns = self.dataset.spec.map_shape
     below = draw(self.dataset.codes([0]), 10).shape[1] // 10
-    self.board = Board(grid=[rows, columns, below], listens=[*KEYS, "Home", "End", " ", "n", "p", "u", "r"], layout={"width": f"{MAP}px"})
+    self.board = Board(
+        grid=[rows, columns, below],
+        listens=[*KEYS, "Home", "End", " ", "n", "p", "u", "r"],
+        layout={"width": f"{MAP}px"},
+    )
     self.timeline = Board(listens=self.board.listens, layout={"width": "100%"})
-    self.status, self.values, self.bars, self.legend = (widgets.HTML(layout={"width": "100%", "margin": "0"}) for _ in range(4))
-    self.tabs = widgets.Tab([self.editor, self.words, self.future, self.keep], titles=["edit", "text", "branch", "keep"])
-    left = widgets.VBox([self.board, widgets.HTML(f'<div style="opacity:.7;font-size:11px;line-height:1.3;width:{MAP}px">{HINT}</div>')], layout={"flex": "0 0 auto"})
-    right = widgets.VBox([self.status, self.values, self.bars, self.tabs], layout={"flex": "1 1 400px", "min_width": "0", "padding": "0 0 0 12px"})
-    return [widgets.HBox([self.picker, self.first, self.second], layout={"flex_flow": "row wrap"}),
-            widgets.HBox([self.player, self.slider], layout={"align_items": "center"}), widgets.HBox([left, right]), self.legend, self.timeline]
+    self.status, self.values, self.bars, self.legend = (
+        widgets.HTML(layout={"width": "100%", "margin": "0"}) for _ in range(4)
+    )
+    self.tabs = widgets.Tab(
+        [self.editor, self.words, self.future, self.keep], titles=["edit", "text", "branch", "keep"]
+    )
+    left = widgets.VBox(
+        [
+            self.board,
+            widgets.HTML(f'<div style="opacity:.7;font-size:11px;line-height:1.3;width:{MAP}px">{HINT}</div>'),
+        ],
+        layout={"flex": "0 0 auto"},
+    )
+    right = widgets.VBox(
+        [self.status, self.values, self.bars, self.tabs],
+        layout={"flex": "1 1 400px", "min_width": "0", "padding": "0 0 0 12px"},
+    )
+    return [
+        widgets.HBox([self.picker, self.first, self.second], layout={"flex_flow": "row wrap"}),
+        widgets.HBox([self.player, self.slider], layout={"align_items": "center"}),
+        widgets.HBox([left, right]),
+        self.legend,
+        self.timeline,
+    ]
 
-
+# %% ../../nbs/widgets.inspector.ipynb #4819c8be
+@patch
 def _connect(self: Inspector) -> None:
     "Clicks, keys and sliders"
     self.picker.observe(lambda change: self.go(change["new"]), "value")
@@ -106,10 +155,8 @@ def _connect(self: Inspector) -> None:
     for board in (self.board, self.timeline):
         board.on_key(self._key)
 
-
-Inspector._arrange, Inspector._connect = _arrange, _connect
-
 # %% ../../nbs/widgets.inspector.ipynb #8a760b10
+@patch
 def _trace(self: Inspector, number: int) -> Trace:
     "Of an episode of the data set, or of one that was played here (negative), for the chosen agents; the last eight are kept"
     chosen = [i for i in dict.fromkeys((self.first.value, self.second.value)) if i >= 0]
@@ -120,16 +167,33 @@ def _trace(self: Inspector, number: int) -> Trace:
         else:
             played, player = self.live[number]
             label = lambda agent: played.label if agent.spec.label_dim and agent.recipe == player.recipe else None
-            readings = [read(a, played.episode, label(a), "another agent played here, without its hidden states") for a in agents]
-            made = trace_of(World(self.dataset.env_name), f"played here {-number}", played.episode, readings, self.gamma, played.states)
+            readings = [
+                read(a, played.episode, label(a), "another agent played here, without its hidden states")
+                for a in agents
+            ]
+            made = trace_of(
+                World(self.dataset.env_name),
+                f"played here {-number}",
+                played.episode,
+                readings,
+                self.gamma,
+                played.states,
+            )
         for which, reading in enumerate(made.readings):
             if reading.agent is not None:  # compiles for one state, once
-                judge(made, which, 0, made.episode.codes[0], np.asarray(reading.agent.label_mean) if reading.agent.spec.label_dim else None)
+                judge(
+                    made,
+                    which,
+                    0,
+                    made.episode.codes[0],
+                    np.asarray(reading.agent.label_mean) if reading.agent.spec.label_dim else None,
+                )
         self.traces = {**dict(list(self.traces.items())[-7:]), key: made}
     return self.traces[key]
 
 # %% ../../nbs/widgets.inspector.ipynb #b0f0a8cd
-def _go(self: Inspector, number: int, step: int = 0) -> None:
+@patch
+def go(self: Inspector, number: int, step: int = 0) -> None:
     "Shows another episode, or other agents"
     self._leave()
     self.shown = self._trace(number)
@@ -137,14 +201,18 @@ def _go(self: Inspector, number: int, step: int = 0) -> None:
     self.shown.check(step)
     keys = [(colour, f"V, {r.name}") for r, colour in zip(self.shown.readings, AGENTS, strict=False)]
     keys += [(RETURN, f"return-to-go, discount {self.gamma:g}")]
-    self.legend.value = "".join(f'<span style="color:{colour};margin:0 18px 0 0">■ {name}</span>' for colour, name in keys) + '<span style="opacity:.7">click to go there</span>'
+    self.legend.value = (
+        "".join(f'<span style="color:{colour};margin:0 18px 0 0">■ {name}</span>' for colour, name in keys)
+        + '<span style="opacity:.7">click to go there</span>'
+    )
     self.timeline.content = timeline(self.shown)
     self.slider.max = self.player.max = last
     if self.slider.value == step:
         self.show(step)
     self.slider.value = step
 
-
+# %% ../../nbs/widgets.inspector.ipynb #d17451d6
+@patch
 def _leave(self: Inspector) -> None:
     "Keeps the edits of the step that was shown"
     if self.shown is not None:
@@ -152,11 +220,9 @@ def _leave(self: Inspector) -> None:
         if self.editing.edits:
             self.edited[self.number, self.step] = self.editing
 
-
-Inspector._trace, Inspector.go, Inspector._leave = _trace, _go, _leave
-
 # %% ../../nbs/widgets.inspector.ipynb #ba6862ed
-def _show(self: Inspector, step: int) -> None:
+@patch
+def show(self: Inspector, step: int) -> None:
     "Shows a step, with the edits that it has"
     if hasattr(self, "editing"):
         self._leave()
@@ -170,7 +236,8 @@ def _show(self: Inspector, step: int) -> None:
     self.timeline.cursor = x_of(self.shown, self.step)
     self.refresh()
 
-
+# %% ../../nbs/widgets.inspector.ipynb #7d3d9f39
+@patch
 def _scene(self: Inspector) -> Scene:
     "What the agents make of the state as it is now"
     told, answers = [self.words.told(i) for i in range(len(self.shown.readings))], []
@@ -178,33 +245,47 @@ def _scene(self: Inspector) -> Scene:
     for i, (reading, (label, said)) in enumerate(zip(self.shown.readings, told, strict=True)):
         known = not self.editing.edits and said in ("", "recorded")
         unknown = (None, float("nan")) if reading.agent is None else None
-        answers.append(own.answers[i] if known else unknown or judge(self.shown, i, self.step, self.editing.codes, label))
-    return Scene(self.step, self.editing.codes, tuple(answers), self.editing.edits, tuple(said for _, said in told), self._badge())
+        answers.append(
+            own.answers[i] if known else unknown or judge(self.shown, i, self.step, self.editing.codes, label)
+        )
+    return Scene(
+        self.step,
+        self.editing.codes,
+        tuple(answers),
+        self.editing.edits,
+        tuple(said for _, said in told),
+        self._badge(),
+    )
 
-
-def _refresh(self: Inspector) -> None:
+# %% ../../nbs/widgets.inspector.ipynb #a1afde3f
+@patch
+def refresh(self: Inspector) -> None:
     "After an edit, or another hidden state"
     if self.words.codes is not self.editing.codes:
         self.words.show(self.shown, self.step, self.editing.codes, False)
     self.scene = self._scene()
-    self.values.value, self.bars.value, self.status.value = values(self.shown, self.scene), bars(self.shown, self.scene), status(self.shown, self.scene)
+    self.values.value, self.bars.value, self.status.value = (
+        values(self.shown, self.scene),
+        bars(self.shown, self.scene),
+        status(self.shown, self.scene),
+    )
     self.board.picture = png(draw(self.editing.codes, MAP // self.dataset.spec.map_shape[1]))
 
-
-Inspector.show, Inspector._scene, Inspector.refresh = _show, _scene, _refresh
-
 # %% ../../nbs/widgets.inspector.ipynb #04925726
+@patch
 def _tile(self: Inspector, row: int, column: int, where: tuple[int, int]) -> None:
     "A click on the map"
     self.board.mark = [row, column]
     self.tabs.selected_index = 0
     self.editor.clicked(where)
 
-
+# %% ../../nbs/widgets.inspector.ipynb #03dba29f
+@patch
 def _jump(self: Inspector, step: int) -> None:
     self.slider.value = min(max(step, 0), len(self.shown) - 1)
 
-
+# %% ../../nbs/widgets.inspector.ipynb #7555c55e
+@patch
 def _key(self: Inspector, key: str, shift: bool) -> None:
     "A key on the map or the timeline"
     if key in KEYS:
@@ -220,6 +301,7 @@ def _key(self: Inspector, key: str, shift: bool) -> None:
         self._jump((min if key == "n" else max)(steps, default=self.step))
 
 # %% ../../nbs/widgets.inspector.ipynb #bd669448
+@patch
 def _played(self: Inspector, played: Played, agent: Agent) -> None:
     "An episode that was played here, to choose from now on; shown at its middle"
     number, steps = -len(self.live) - 1, len(played.episode)
@@ -230,7 +312,8 @@ def _played(self: Inspector, played: Played, agent: Agent) -> None:
     self.picker.value = number
     self._jump(steps // 2)
 
-
+# %% ../../nbs/widgets.inspector.ipynb #e1b5de5c
+@patch
 def _badge(self: Inspector) -> str:
     "Whether the state is far from the data"
     if self.novelty is None:
@@ -239,9 +322,6 @@ def _badge(self: Inspector) -> str:
         except ValueError:  # too few episodes to tell
             self.novelty = lambda codes: ""
     return self.novelty(self.editing.codes)
-
-
-Inspector._tile, Inspector._jump, Inspector._key, Inspector._played, Inspector._badge = _tile, _jump, _key, _played, _badge
 
 # %% ../../nbs/widgets.inspector.ipynb #15fede55
 def inspector(

@@ -31,10 +31,22 @@ class Keep(widgets.VBox):
         what: Callable,  # () -> Trace, Scene, Editing
     ):
         self.folder, self.what = folder, what
-        text = lambda name, value="", hint="": widgets.Text(value, description=name, placeholder=hint, layout={"width": "98%"}, style={"description_width": "52px"})
-        self.suite, self.name, self.about = text("suite", str(suite)), text("name", hint="for example: zombie close"), text("note")
-        self.save, self.png, self.csv = (widgets.Button(description=d, tooltip=t, layout={"width": "132px"}) for d, t in (
-            ("save to the suite", "probe_values takes the folder as a suite of its own"), ("picture (PNG)", "the state on show"), ("tables (CSV)", "of the episode, and of the state")))
+        text = lambda name, value="", hint="": widgets.Text(
+            value, description=name, placeholder=hint, layout={"width": "98%"}, style={"description_width": "52px"}
+        )
+        self.suite, self.name, self.about = (
+            text("suite", str(suite)),
+            text("name", hint="for example: zombie close"),
+            text("note"),
+        )
+        self.save, self.png, self.csv = (
+            widgets.Button(description=d, tooltip=t, layout={"width": "132px"})
+            for d, t in (
+                ("save to the suite", "probe_values takes the folder as a suite of its own"),
+                ("picture (PNG)", "the state on show"),
+                ("tables (CSV)", "of the episode, and of the state"),
+            )
+        )
         self.note = widgets.HTML()
         super().__init__([self.suite, self.name, self.about, widgets.HBox([self.save, self.png, self.csv]), self.note])
         for button, act in ((self.save, self.keep_state), (self.png, self.keep_picture), (self.csv, self.keep_tables)):

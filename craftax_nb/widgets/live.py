@@ -33,7 +33,7 @@ class Step(NamedTuple):
     value: jax.Array  # () float32
     achievements: jax.Array  # (achievements,) bool, after it
 
-
+# %% ../../nbs/widgets.live.ipynb #54feac04
 @partial(jax.jit, static_argnums=0)
 def _play(world: World, agent: Agent, state, codes, label, memory, key, first):
     "The next state, its code, the agent's memory, and the `Step`"
@@ -42,7 +42,12 @@ def _play(world: World, agent: Agent, state, codes, label, memory, key, first):
     action = jax.random.categorical(key_action, logits[0])
     state, reward, terminated, truncated = world.step(key_step, state, action)
     log_prob = jax.nn.log_softmax(logits[0])[action]
-    return state, world.encode(state), memory, Step(action, reward, terminated, truncated, log_prob, value[0], state.achievements.astype(bool))
+    return (
+        state,
+        world.encode(state),
+        memory,
+        Step(action, reward, terminated, truncated, log_prob, value[0], state.achievements.astype(bool)),
+    )
 
 # %% ../../nbs/widgets.live.ipynb #ef95b611
 class Played(NamedTuple):
@@ -52,7 +57,7 @@ class Played(NamedTuple):
     states: list  # (T + 1) states of one environment, in numpy
     label: np.ndarray | None  # (T + 1, label_dim) float32, what the agent was told; None for a plain agent
 
-
+# %% ../../nbs/widgets.live.ipynb #b1c63ded
 def play_here(
     agent: Agent,
     world: World,
@@ -66,13 +71,21 @@ def play_here(
     cadence, history = agent_cadence(agent), int((agent.recipe or {}).get("history", 0))
     key = jax.random.key(seed)
     state = jax.tree.map(lambda x: x[0], world.reset_many(key, 1))
-    states, codes, labels, steps, memory = [as_numpy(state)], [np.asarray(jax.jit(world.encode)(state))], [], [], agent.initial(1)
+    states, codes, labels, steps, memory = (
+        [as_numpy(state)],
+        [np.asarray(jax.jit(world.encode)(state))],
+        [],
+        [],
+        agent.initial(1),
+    )
     while len(steps) < max_steps and not (steps and (steps[-1].terminated or steps[-1].truncated)):
         t = len(steps)
         if agent.spec.label_dim and t % cadence == 0:
             labels.append(_hidden(labeller, codes, history))
         label = labels[-1] if labels else None
-        state, code, memory, step = _play(world, agent, state, codes[-1], label, memory, jax.random.fold_in(key, t), np.bool_(t == 0))
+        state, code, memory, step = _play(
+            world, agent, state, codes[-1], label, memory, jax.random.fold_in(key, t), np.bool_(t == 0)
+        )
         states.append(as_numpy(state)), codes.append(np.asarray(code)), steps.append(jax.tree.map(np.asarray, step))
         told(t + 1)
     label = np.stack([labels[min(t // cadence, len(labels) - 1)] for t in range(len(codes))]) if labels else None
@@ -86,7 +99,7 @@ def _hidden(labeller: Callable, codes: list, history: int) -> np.ndarray:
     before = [np.zeros_like(codes[0])] * history + codes[:-1]
     return labeller(codes[-1][None], np.stack(before[-history:])[:, None])[0]
 
-
+# %% ../../nbs/widgets.live.ipynb #2664dc8a
 def _episode(codes: list, steps: list[Step]) -> Episode:
     "The steps as a recorded episode; cut where it had not ended"
     column = {name: np.stack(x) for name, x in Step(*zip(*steps, strict=True))._asdict().items()}
@@ -94,4 +107,6 @@ def _episode(codes: list, steps: list[Step]) -> Episode:
     unlocked = np.where(reached.any(0), reached.argmax(0), -1).astype(np.int32)
     ended = bool(column["terminated"][-1] or column["truncated"][-1])
     column["truncated"][-1] |= not ended
-    return Episode(np.stack(codes), **column | {"action": column["action"].astype(np.uint8)}, unlocked=unlocked, cut=not ended)
+    return Episode(
+        np.stack(codes), **column | {"action": column["action"].astype(np.uint8)}, unlocked=unlocked, cut=not ended
+    )

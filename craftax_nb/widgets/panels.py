@@ -33,7 +33,7 @@ class Scene:
     told: tuple[str, ...] = ("", "")  # of each reading: which hidden state it was told, "" for a plain agent
     badge: str = ""  # why V may mean little here
 
-
+# %% ../../nbs/widgets.panels.ipynb #8610d8f0
 def scene_of(
     shown: Trace,
     step: int,
@@ -41,20 +41,39 @@ def scene_of(
     "The episode's own state at a step"
     step = shown.check(step)
     answers = tuple((None if r.probs is None else r.probs[step], float(r.value[step])) for r in shown.readings)
-    return Scene(step, shown.episode.codes[step], answers, told=tuple("recorded" if r.label is not None else "" for r in shown.readings))
+    return Scene(
+        step,
+        shown.episode.codes[step],
+        answers,
+        told=tuple("recorded" if r.label is not None else "" for r in shown.readings),
+    )
 
 
-def plain(name: str) -> str: return name.replace("_", " ")
+def plain(name: str) -> str:
+    return name.replace("_", " ")
 
 # %% ../../nbs/widgets.panels.ipynb #9caf31cc
-SILENT = {"direction", "light", "sleeping", "resting", "ladder_open", "boss_vulnerable", "dexterity", "strength", "intelligence"}
+SILENT = {
+    "direction",
+    "light",
+    "sleeping",
+    "resting",
+    "ladder_open",
+    "boss_vulnerable",
+    "dexterity",
+    "strength",
+    "intelligence",
+}
 NEEDS = "health food drink energy mana xp floor".split()
 
 
 def _pairs(names, parts) -> str:
-    return " ".join(f'<span style="margin-right:9px;white-space:nowrap">{plain(n)} <b>{float(parts.scalar(n)):g}</b></span>' for n in names)
+    return " ".join(
+        f'<span style="margin-right:9px;white-space:nowrap">{plain(n)} <b>{float(parts.scalar(n)):g}</b></span>'
+        for n in names
+    )
 
-
+# %% ../../nbs/widgets.panels.ipynb #e6cd657e
 def status(
     shown: Trace,
     scene: Scene,
@@ -63,18 +82,27 @@ def status(
     e, step, parts = shown.episode, scene.step, unpack(scene.codes)
     if step < len(e):
         new = [plain(name) for s, name in shown.events if s == step]
-        happened = f"plays <b>{plain(shown.world.action_names[e.action[step]])}</b>, reward {e.reward[step]:+.1f}" + (f", unlocks <b>{', '.join(new)}</b>" if new else "")
+        happened = f"plays <b>{plain(shown.world.action_names[e.action[step]])}</b>, reward {e.reward[step]:+.1f}" + (
+            f", unlocks <b>{', '.join(new)}</b>" if new else ""
+        )
     else:
-        happened = "cut here: collection stopped" if e.cut else "the time is up" if e.truncated[-1] else "the player is dead"
+        happened = (
+            "cut here: collection stopped" if e.cut else "the time is up" if e.truncated[-1] else "the player is dead"
+        )
     names = parts.spec.scalar_names
     held = [n for n in names if n not in SILENT and n not in NEEDS and float(parts.scalar(n))]
-    edits = f'<div style="color:{RETURN}"><b>edited:</b> {html.escape("; ".join(scene.edits))}</div>' if scene.edits else ""
+    edits = (
+        f'<div style="color:{RETURN}"><b>edited:</b> {html.escape("; ".join(scene.edits))}</div>' if scene.edits else ""
+    )
     badge = f'<div style="color:{RETURN}">⚠ {html.escape(scene.badge)}</div>' if scene.badge else ""
-    return (f'<div class="craftax-status" style="line-height:1.45"><div>step <b>{step}</b> of {len(shown) - 1}: {happened}</div><div>{_pairs([n for n in NEEDS if n in names], parts)}</div>'
-            f"<div>{_pairs(held, parts) or 'nothing is carried'}</div>{edits}{badge}</div>")
+    return (
+        f'<div class="craftax-status" style="line-height:1.45"><div>step <b>{step}</b> of {len(shown) - 1}: {happened}</div><div>{_pairs([n for n in NEEDS if n in names], parts)}</div>'
+        f"<div>{_pairs(held, parts) or 'nothing is carried'}</div>{edits}{badge}</div>"
+    )
 
 # %% ../../nbs/widgets.panels.ipynb #686d236b
-def _number(value: float) -> str: return f"{value:.3f}".replace("-", "−") if np.isfinite(value) else "unknown"
+def _number(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−") if np.isfinite(value) else "unknown"
 
 
 def _change(change: float, digits: int = 3) -> str:
@@ -84,7 +112,7 @@ def _change(change: float, digits: int = 3) -> str:
         return ""
     return f'<span style="color:{RISE if change > 0 else FALL}">{said}</span>'
 
-
+# %% ../../nbs/widgets.panels.ipynb #412b087e
 def values(
     shown: Trace,
     scene: Scene,
@@ -95,18 +123,26 @@ def values(
         before = float(reading.value[scene.step])
         was = f"{_number(before)} before the change" if np.isfinite(before) else ""
         why = reading.lacking if not np.isfinite(value) else f"told: {told}" if told else ""
-        rows.append(f'<tr><td style="color:{colour}">■ {html.escape(reading.name)}</td><td class="craftax-value"><b>V {_number(value)}</b></td>'
-                    f'<td class="craftax-change" title="{was}">{_change(value - before)}</td></tr>')
+        rows.append(
+            f'<tr><td style="color:{colour}">■ {html.escape(reading.name)}</td><td class="craftax-value"><b>V {_number(value)}</b></td>'
+            f'<td class="craftax-change" title="{was}">{_change(value - before)}</td></tr>'
+        )
         rows.append(f'<tr><td colspan="3" class="craftax-told">{html.escape(why)}</td></tr>' if why else "")
-    rows.append(f'<tr><td style="color:{RETURN}">■ return-to-go, as played, discount {shown.gamma:g}</td><td><b>{_number(float(shown.return_to_go[scene.step]))}</b></td><td></td></tr>')
+    rows.append(
+        f'<tr><td style="color:{RETURN}">■ return-to-go, as played, discount {shown.gamma:g}</td><td><b>{_number(float(shown.return_to_go[scene.step]))}</b></td><td></td></tr>'
+    )
     return f'<table class="craftax-values">{"".join(rows)}</table>'
 
 # %% ../../nbs/widgets.panels.ipynb #08376435
 def _bar(p: float, was: float, colour: str) -> str:
-    mark = f'<div style="position:absolute;left:{100 * was:.1f}%;top:-1px;width:2px;height:9px;background:currentColor"></div>' if abs(p - was) > 5e-4 else ""
+    mark = (
+        f'<div style="position:absolute;left:{100 * was:.1f}%;top:-1px;width:2px;height:9px;background:currentColor"></div>'
+        if abs(p - was) > 5e-4
+        else ""
+    )
     return f'<div style="position:relative;height:7px;margin:1px 0"><div style="width:{100 * p:.1f}%;height:7px;background:{colour}"></div>{mark}</div>'
 
-
+# %% ../../nbs/widgets.panels.ipynb #cb6ef492
 def bars(
     shown: Trace,
     scene: Scene,
@@ -115,15 +151,28 @@ def bars(
     "The likeliest actions, and which one was played"
     step, names = scene.step, shown.world.action_names
     played = int(shown.episode.action[step]) if step < len(shown.episode) else -1
-    known = [(probs, r.probs[step] if r.probs is not None else probs, colour) for r, (probs, _), colour in zip(shown.readings, scene.answers, AGENTS, strict=False) if probs is not None]
+    known = [
+        (probs, r.probs[step] if r.probs is not None else probs, colour)
+        for r, (probs, _), colour in zip(shown.readings, scene.answers, AGENTS, strict=False)
+        if probs is not None
+    ]
     if not known:
-        said = f"played {plain(names[played])} with probability {np.exp(shown.episode.log_prob[step]):.0%}" if played >= 0 else ""
+        said = (
+            f"played {plain(names[played])} with probability {np.exp(shown.episode.log_prob[step]):.0%}"
+            if played >= 0
+            else ""
+        )
         return f'<div class="craftax-bars">{said} <i>give an agent to see its policy</i></div>'
     rows = []
     for a in np.argsort(-known[0][0], kind="stable")[:top]:
-        numbers = "".join(f'<td style="color:{colour};text-align:right">{p[a]:.1%}</td><td style="text-align:right;min-width:34px">{_change(100 * (p[a] - was[a]), 1)}</td>' for p, was, colour in known)
+        numbers = "".join(
+            f'<td style="color:{colour};text-align:right">{p[a]:.1%}</td><td style="text-align:right;min-width:34px">{_change(100 * (p[a] - was[a]), 1)}</td>'
+            for p, was, colour in known
+        )
         bar = "".join(_bar(float(p[a]), float(was[a]), colour) for p, was, colour in known)
-        rows.append(f'<tr><td style="white-space:nowrap;padding-right:8px">{plain(names[a])}{" ◂" if a == played else ""}</td><td style="width:40%">{bar}</td>{numbers}</tr>')
+        rows.append(
+            f'<tr><td style="white-space:nowrap;padding-right:8px">{plain(names[a])}{" ◂" if a == played else ""}</td><td style="width:40%">{bar}</td>{numbers}</tr>'
+        )
     return f'<table class="craftax-bars" title="◂ was played">{"".join(rows)}</table>'
 
 # %% ../../nbs/widgets.panels.ipynb #cae77ac8
@@ -134,7 +183,7 @@ def x_of(shown: Trace, step: int) -> float:
     "Where a step is on the timeline, of `WIDE`"
     return 42 + (WIDE - 52) * step / max(len(shown) - 1, 1)
 
-
+# %% ../../nbs/widgets.panels.ipynb #4f52b1a8
 def step_at(
     shown: Trace,
     share: float,  # of the timeline's width
@@ -142,15 +191,26 @@ def step_at(
     "The step there"
     return int(np.clip(round((share * WIDE - 42) / (WIDE - 52) * (len(shown) - 1)), 0, len(shown) - 1))
 
-
+# %% ../../nbs/widgets.panels.ipynb #ce6df82e
 def _lines(shown: Trace) -> tuple[str, float, float, float]:  # SVG, the highest and the lowest value, where zero is
-    lines = [(shown.return_to_go, RETURN, 'stroke-dasharray="4 2"'), *((r.value, colour, "") for r, colour in zip(shown.readings, AGENTS, strict=False))]
+    lines = [
+        (shown.return_to_go, RETURN, 'stroke-dasharray="4 2"'),
+        *((r.value, colour, "") for r, colour in zip(shown.readings, AGENTS, strict=False)),
+    ]
     all_values = np.concatenate([[0.0], *(x[np.isfinite(x)] for x, _, _ in lines)])
     low, high = float(all_values.min()), float(max(all_values.max(), all_values.min() + 1e-6))
     y = lambda v: 6 + (HIGH - 14) * (high - v) / (high - low)
     kept = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), 1200)).astype(int))
     draw = lambda x: " ".join(f"{x_of(shown, s):.1f},{y(float(x[s])):.1f}" for s in kept if np.isfinite(x[s]))
-    return "".join(f'<polyline points="{draw(x)}" fill="none" stroke="{colour}" stroke-width="1.5" {dash}/>' for x, colour, dash in lines), high, low, y(0)
+    return (
+        "".join(
+            f'<polyline points="{draw(x)}" fill="none" stroke="{colour}" stroke-width="1.5" {dash}/>'
+            for x, colour, dash in lines
+        ),
+        high,
+        low,
+        y(0),
+    )
 
 # %% ../../nbs/widgets.panels.ipynb #d9475b88
 def _achievements(shown: Trace, lines: int = 4) -> str:
@@ -161,17 +221,24 @@ def _achievements(shown: Trace, lines: int = 4) -> str:
         line = next((i for i in range(lines) if ends[i] <= x - 5 and x + long <= WIDE), None)
         words, y = "", HIGH + 8 + LINE * (line or 0)
         if line is not None:
-            ends[line], words = x + long, f'<text x="{x + 6:.1f}" y="{y + 3.5:.1f}" fill="currentColor">{plain(name)}</text>'
-        out.append(f'<g data-step="{step}" style="cursor:pointer"><title>{step}: {plain(name)}</title><circle cx="{x:.1f}" cy="{y}" r="4" fill="{MARK}"/>{words}</g>')
+            ends[line], words = (
+                x + long,
+                f'<text x="{x + 6:.1f}" y="{y + 3.5:.1f}" fill="currentColor">{plain(name)}</text>',
+            )
+        out.append(
+            f'<g data-step="{step}" style="cursor:pointer"><title>{step}: {plain(name)}</title><circle cx="{x:.1f}" cy="{y}" r="4" fill="{MARK}"/>{words}</g>'
+        )
     return "".join(out)
 
-
+# %% ../../nbs/widgets.panels.ipynb #aeb0efa6
 def timeline(
     shown: Trace,
 ) -> str:  # HTML, with a line of class `cursor`
     "V and return-to-go over the episode, and its achievements"
     lines, high, low, zero = _lines(shown)
     label = lambda at, what: f'<text x="37" y="{at}" text-anchor="end" fill="currentColor">{_number(what)[:-1]}</text>'
-    return (f'<svg viewBox="0 0 {WIDE} {HIGH + 4 * LINE + 6}" width="100%" style="font:10.5px sans-serif;display:block" class="craftax-timeline">'
-            f'<line x1="42" x2="{WIDE - 10}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="currentColor" opacity="0.3"/>{lines}{_achievements(shown)}'
-            f'{label(12, high)}{label(HIGH - 6, low)}<line class="cursor" y1="2" y2="{HIGH}" stroke="currentColor" stroke-width="1.3" opacity="0.75"/></svg>')
+    return (
+        f'<svg viewBox="0 0 {WIDE} {HIGH + 4 * LINE + 6}" width="100%" style="font:10.5px sans-serif;display:block" class="craftax-timeline">'
+        f'<line x1="42" x2="{WIDE - 10}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="currentColor" opacity="0.3"/>{lines}{_achievements(shown)}'
+        f'{label(12, high)}{label(HIGH - 6, low)}<line class="cursor" y1="2" y2="{HIGH}" stroke="currentColor" stroke-width="1.3" opacity="0.75"/></svg>'
+    )

@@ -35,10 +35,16 @@ def picture(
     grid = fig.add_gridspec(3, 2, width_ratios=[1, 1.35], height_ratios=[1.2, 1.5, 1.8])
     left, words, policy, values = (fig.add_subplot(where) for where in (grid[:, 0], grid[0, 1], grid[1, 1], grid[2, 1]))
     left.imshow(draw(scene.codes, 16), interpolation="nearest")
-    left.set_title(f"{shown.title}, step {step} of {len(shown) - 1}" + (f"\nedited: {textwrap.fill('; '.join(scene.edits), 56)}" if scene.edits else ""), fontsize=9)
+    left.set_title(
+        f"{shown.title}, step {step} of {len(shown) - 1}"
+        + (f"\nedited: {textwrap.fill('; '.join(scene.edits), 56)}" if scene.edits else ""),
+        fontsize=9,
+    )
     for axes in (left, words):
         axes.axis("off")
-    words.text(0, 1, textwrap.fill(describe(scene.codes), 76), va="top", fontsize=9, linespacing=1.4, transform=words.transAxes)
+    words.text(
+        0, 1, textwrap.fill(describe(scene.codes), 76), va="top", fontsize=9, linespacing=1.4, transform=words.transAxes
+    )
     _draw_policy(policy, shown, scene)
     _draw_values(values, shown, scene)
     for axes in (policy, values):
@@ -49,7 +55,11 @@ def picture(
 # %% ../../nbs/widgets.picture.ipynb #5c4969b1
 def _draw_policy(axes, shown: Trace, scene: Scene, top: int = 8) -> None:
     "The likeliest actions as bars"
-    known = [(probs, r.name, colour) for r, (probs, _), colour in zip(shown.readings, scene.answers, AGENTS, strict=False) if probs is not None]
+    known = [
+        (probs, r.name, colour)
+        for r, (probs, _), colour in zip(shown.readings, scene.answers, AGENTS, strict=False)
+        if probs is not None
+    ]
     if not known:
         axes.axis("off")
         return
@@ -61,7 +71,7 @@ def _draw_policy(axes, shown: Trace, scene: Scene, top: int = 8) -> None:
     axes.set_yticks(at, [plain(shown.world.action_names[a]) + (" (played)" if a == played else "") for a in best])
     axes.set_title("policy", fontsize=8, loc="left")
 
-
+# %% ../../nbs/widgets.picture.ipynb #84ee2750
 def _draw_values(axes, shown: Trace, scene: Scene) -> None:
     "V and return-to-go along the episode, achievements as dots"
     axes.plot(shown.return_to_go, color=RETURN, ls="--", lw=1, label=f"return-to-go, discount {shown.gamma:g}")
@@ -71,12 +81,22 @@ def _draw_values(axes, shown: Trace, scene: Scene) -> None:
         axes.plot(scene.step, value, "o", color=colour, ms=5)
         change = f" ({value - reading.value[scene.step]:+.2f})" if scene.edits else ""
         said.append(f"{value:.2f}{change}")
-    axes.plot([s for s, _ in shown.events], [axes.get_ylim()[0]] * len(shown.events), "o", color=MARK, ms=4, label="achievements", clip_on=False)
+    axes.plot(
+        [s for s, _ in shown.events],
+        [axes.get_ylim()[0]] * len(shown.events),
+        "o",
+        color=MARK,
+        ms=4,
+        label="achievements",
+        clip_on=False,
+    )
     axes.axvline(scene.step, color="0.3", lw=1)
-    axes.set_xlabel(f"step {scene.step}: V {', '.join(said)}; return-to-go {shown.return_to_go[scene.step]:.2f}", fontsize=8)
+    axes.set_xlabel(
+        f"step {scene.step}: V {', '.join(said)}; return-to-go {shown.return_to_go[scene.step]:.2f}", fontsize=8
+    )
     axes.legend(fontsize=6.5, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 0.98))
 
-
+# %% ../../nbs/widgets.picture.ipynb #a467842e
 def static_picture(
     dataset: Dataset,
     agents: Sequence[Agent] = (),
@@ -94,13 +114,21 @@ def steps_table(shown: Trace) -> pd.DataFrame:
     e, unlocked = shown.episode, {s: [] for s, _ in shown.events}
     for s, name in shown.events:
         unlocked[s].append(name)
-    columns = {"step": np.arange(len(e)), "action": [shown.world.action_names[a] for a in e.action], "reward": e.reward, "terminated": e.terminated,
-               "truncated": e.truncated, "unlocked": [", ".join(unlocked.get(s, ())) for s in range(len(e))]}
+    columns = {
+        "step": np.arange(len(e)),
+        "action": [shown.world.action_names[a] for a in e.action],
+        "reward": e.reward,
+        "terminated": e.terminated,
+        "truncated": e.truncated,
+        "unlocked": [", ".join(unlocked.get(s, ())) for s in range(len(e))],
+    }
     last = pd.DataFrame({"step": [len(e)]})
     table = pd.concat([pd.DataFrame(columns), last], ignore_index=True)
-    return table.assign(return_to_go=shown.return_to_go, **{f"V {r.name}": r.value for r in shown.readings}, text=shown.texts)
+    return table.assign(
+        return_to_go=shown.return_to_go, **{f"V {r.name}": r.value for r in shown.readings}, text=shown.texts
+    )
 
-
+# %% ../../nbs/widgets.picture.ipynb #a082b31b
 def state_table(
     shown: Trace,
     scene: Scene,
@@ -108,8 +136,22 @@ def state_table(
     "The state on show, a row an agent and action: its probability and V, and both of the unedited state"
     rows = []
     for r, (probs, value), told in zip(shown.readings, scene.answers, scene.told, strict=False):
-        about = {"step": scene.step, "edits": "; ".join(scene.edits), "agent": r.name, "told": told, "V": value, "V_unedited": float(r.value[scene.step])}
+        about = {
+            "step": scene.step,
+            "edits": "; ".join(scene.edits),
+            "agent": r.name,
+            "told": told,
+            "V": value,
+            "V_unedited": float(r.value[scene.step]),
+        }
         was = r.probs[scene.step] if r.probs is not None else np.full(len(shown.world.action_names), np.nan)
         for a, name in enumerate(shown.world.action_names):
-            rows.append({**about, "action": name, "probability": np.nan if probs is None else float(probs[a]), "probability_unedited": float(was[a])})
+            rows.append(
+                {
+                    **about,
+                    "action": name,
+                    "probability": np.nan if probs is None else float(probs[a]),
+                    "probability_unedited": float(was[a]),
+                }
+            )
     return pd.DataFrame(rows)

@@ -12,8 +12,9 @@ from pathlib import Path
 import anywidget
 import ipywidgets as widgets
 import traitlets
+from ..data.golden import Golden, golden, mark
+from fastcore.basics import patch
 
-from ..labelling.golden import Golden, golden, mark
 from .game import Game
 from ..world.draw import draw, png
 from ..world.env import World
@@ -24,14 +25,45 @@ __all__ = ['KEYS', 'SIGNS', 'key_map', 'key_table', 'Screen', 'status', 'Player'
 
 # %% ../../nbs/widgets.play.ipynb #a2753e46
 KEYS = {
-    "w": "up", "a": "left", "s": "down", "d": "right", "ArrowUp": "up", "ArrowLeft": "left", "ArrowDown": "down", "ArrowRight": "right", "space": "do", "q": "noop",
-    "0": "sleep", "e": "rest", "t": "place_table", "f": "place_furnace", "r": "place_stone", "p": "place_plant", "j": "place_torch",
+    "w": "up",
+    "a": "left",
+    "s": "down",
+    "d": "right",
+    "ArrowUp": "up",
+    "ArrowLeft": "left",
+    "ArrowDown": "down",
+    "ArrowRight": "right",
+    "space": "do",
+    "q": "noop",
+    "0": "sleep",
+    "e": "rest",
+    "t": "place_table",
+    "f": "place_furnace",
+    "r": "place_stone",
+    "p": "place_plant",
+    "j": "place_torch",
     **{str(i): f"make_{tier}_pickaxe" for i, tier in enumerate(("wood", "stone", "iron", "diamond"), 1)},
     **{str(i): f"make_{tier}_sword" for i, tier in enumerate(("wood", "stone", "iron", "diamond"), 5)},
-    "y": "make_iron_armour", "u": "make_diamond_armour", "o": "make_arrow", "[": "make_torch", "i": "shoot_arrow", "g": "cast_fireball", "h": "cast_iceball",
-    "k": "enchant_sword", "l": "enchant_armour", ";": "enchant_bow", "m": "read_book", ".": "descend", ",": "ascend",
-    **{key: f"drink_potion_{colour}" for key, colour in zip("zxcvbn", ("red", "green", "blue", "pink", "cyan", "yellow"), strict=True)},
-    "]": "level_up_dexterity", "-": "level_up_strength", "=": "level_up_intelligence",
+    "y": "make_iron_armour",
+    "u": "make_diamond_armour",
+    "o": "make_arrow",
+    "[": "make_torch",
+    "i": "shoot_arrow",
+    "g": "cast_fireball",
+    "h": "cast_iceball",
+    "k": "enchant_sword",
+    "l": "enchant_armour",
+    ";": "enchant_bow",
+    "m": "read_book",
+    ".": "descend",
+    ",": "ascend",
+    **{
+        key: f"drink_potion_{colour}"
+        for key, colour in zip("zxcvbn", ("red", "green", "blue", "pink", "cyan", "yellow"), strict=True)
+    },
+    "]": "level_up_dexterity",
+    "-": "level_up_strength",
+    "=": "level_up_intelligence",
 }
 
 
@@ -42,8 +74,12 @@ def key_map(
     "`KEYS` with changes; ValueError for an action that the game lacks"
     for key, action in (changes or {}).items():
         if action and action not in world.action_names:
-            raise ValueError(f"key {key!r} is to mean {action!r}, which {world.env_name} has not; it has {', '.join(world.action_names)}")
-    named = {(key.lower() if len(key) == 1 else key).replace(" ", "space"): action for key, action in (changes or {}).items()}
+            raise ValueError(
+                f"key {key!r} is to mean {action!r}, which {world.env_name} has not; it has {', '.join(world.action_names)}"
+            )
+    named = {
+        (key.lower() if len(key) == 1 else key).replace(" ", "space"): action for key, action in (changes or {}).items()
+    }
     return {key: action for key, action in {**KEYS, **named}.items() if action in world.action_names}
 
 # %% ../../nbs/widgets.play.ipynb #ab8c5513
@@ -54,8 +90,13 @@ def key_table(keys: dict[str, str]) -> str:  # HTML
     "The keys of each action"
     of = {}
     for key, action in keys.items():
-        of.setdefault(action, []).append(f'<kbd style="border:1px solid currentColor;border-radius:3px;padding:0 4px">{html.escape(SIGNS.get(key, key))}</kbd>')
-    cells = "".join(f'<div style="break-inside:avoid">{" ".join(signs)} {action.replace("_", " ")}</div>' for action, signs in of.items())
+        of.setdefault(action, []).append(
+            f'<kbd style="border:1px solid currentColor;border-radius:3px;padding:0 4px">{html.escape(SIGNS.get(key, key))}</kbd>'
+        )
+    cells = "".join(
+        f'<div style="break-inside:avoid">{" ".join(signs)} {action.replace("_", " ")}</div>'
+        for action, signs in of.items()
+    )
     return f'<div class="craftax-keys" style="columns:5 150px;font-size:12px;line-height:19px">{cells}</div>'
 
 # %% ../../nbs/widgets.play.ipynb #b0e4be28
@@ -111,21 +152,34 @@ class Screen(anywidget.AnyWidget):
     """
 
 # %% ../../nbs/widgets.play.ipynb #94fa6cb4
-def _plain(name: str) -> str: return name.replace("_", " ")
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
 
-
+# %% ../../nbs/widgets.play.ipynb #1fd47461
 def status(game: Game) -> str:  # HTML
     "What happened"
     action, reward, new = game.last
     did = f"<b>{_plain(action)}</b>, reward {reward:+.1f}" if action else "a new world"
     unlocks = f", unlocks <b>{', '.join(map(_plain, new))}</b>" if new else ""
-    end = f'<div><b>The end: {game.over}.</b> Recorded as {game.shard}. Press Enter for a new world.</div>' if game.over else ""
-    done = [_plain(name) for name, is_there in zip(game.world.achievement_names, game.unlocked, strict=True) if is_there]
-    stars = "".join(f"<div>★ {'episode' if g.step is None else f'step {g.step}'} {html.escape(g.note)}</div>" for g in golden(game.folder) if g.shard == game.shard)
-    return (f'<div class="craftax-play-status" style="line-height:1.45"><div>step <b>{game.step}</b>: {did}{unlocks}</div>{end}'
-            f'<div>return <b>{game.total:.1f}</b>, {len(done)} of {len(game.world.achievement_names)} achievements: {", ".join(done) or "none yet"}</div>{stars}</div>')
+    end = (
+        f"<div><b>The end: {game.over}.</b> Recorded as {game.shard}. Press Enter for a new world.</div>"
+        if game.over
+        else ""
+    )
+    done = [
+        _plain(name) for name, is_there in zip(game.world.achievement_names, game.unlocked, strict=True) if is_there
+    ]
+    stars = "".join(
+        f"<div>★ {'episode' if g.step is None else f'step {g.step}'} {html.escape(g.note)}</div>"
+        for g in golden(game.folder)
+        if g.shard == game.shard
+    )
+    return (
+        f'<div class="craftax-play-status" style="line-height:1.45"><div>step <b>{game.step}</b>: {did}{unlocks}</div>{end}'
+        f"<div>return <b>{game.total:.1f}</b>, {len(done)} of {len(game.world.achievement_names)} achievements: {', '.join(done) or 'none yet'}</div>{stars}</div>"
+    )
 
-
+# %% ../../nbs/widgets.play.ipynb #a5c542c8
 class Player(widgets.VBox):
     "A game to play in JupyterLab; `player` makes one"
 
@@ -136,19 +190,32 @@ class Player(widgets.VBox):
         self.screen = Screen(taken=list({*keys, "Enter"}), width=self.tile * columns)
         self.status, self.text = (widgets.HTML(layout={"width": "100%"}) for _ in range(2))
         self.note = widgets.Text(placeholder="what matters here", layout={"width": "auto"})
-        button = lambda said, tip, do: (made := widgets.Button(description=said, tooltip=tip, layout={"width": "auto"})).on_click(do) or made
-        self.step_button = button("★ golden step", "Marks this state as an example, with the note", lambda _: self.mark(self.game.step))
-        self.episode_button = button("★ golden episode", "Marks the whole episode as an example, with the note", lambda _: self.mark(None))
-        self.new_button = button("new world", "Saves the episode as it stands, marked as cut, and begins another", lambda _: self.press("Enter", leave=True))
-        side = widgets.VBox([self.status, self.text, self.note, widgets.HBox([self.step_button, self.episode_button, self.new_button])],
-                            layout={"flex": "1 1 300px", "min_width": "280px", "padding": "0 0 0 12px"})
+        button = lambda said, tip, do: (
+            (made := widgets.Button(description=said, tooltip=tip, layout={"width": "auto"})).on_click(do) or made
+        )
+        self.step_button = button(
+            "★ golden step", "Marks this state as an example, with the note", lambda _: self.mark(self.game.step)
+        )
+        self.episode_button = button(
+            "★ golden episode", "Marks the whole episode as an example, with the note", lambda _: self.mark(None)
+        )
+        self.new_button = button(
+            "new world",
+            "Saves the episode as it stands, marked as cut, and begins another",
+            lambda _: self.press("Enter", leave=True),
+        )
+        side = widgets.VBox(
+            [self.status, self.text, self.note, widgets.HBox([self.step_button, self.episode_button, self.new_button])],
+            layout={"flex": "1 1 300px", "min_width": "280px", "padding": "0 0 0 12px"},
+        )
         super().__init__([widgets.HBox([self.screen, side]), widgets.HTML(key_table(keys))])
         self.add_class("craftax-play")
         self.screen.on_msg(lambda _, message, __: self.press(message["key"]))
         self.show()
 
 # %% ../../nbs/widgets.play.ipynb #20cb33e9
-def _press(self: Player, key: str, leave: bool = False) -> None:
+@patch
+def press(self: Player, key: str, leave: bool = False) -> None:
     "A key, as the screen names it; with `leave`, another world even if this episode still runs"
     try:
         if leave or (self.game.over and key == "Enter"):
@@ -163,8 +230,9 @@ def _press(self: Player, key: str, leave: bool = False) -> None:
         self.screen.shown += 1
     self.show()
 
-
-def _show(self: Player) -> None:
+# %% ../../nbs/widgets.play.ipynb #3c81ce2e
+@patch
+def show(self: Player) -> None:
     "Shows the state"
     with self.screen.hold_sync():
         self.screen.picture = png(draw(self.game.codes, self.tile))
@@ -173,17 +241,15 @@ def _show(self: Player) -> None:
     self.text.value = f'<div class="craftax-play-text" style="line-height:1.45;opacity:0.85">{html.escape(describe(self.game.codes[None], self.text_format)[0])}</div>'
 
 # %% ../../nbs/widgets.play.ipynb #2ed17813
-def _mark(self: Player, step: int | None) -> None:
+@patch
+def mark(self: Player, step: int | None) -> None:
     "Marks a state, or the episode, as golden, with the note"
     mark(self.game.folder, Golden(self.game.shard, 0, step, self.note.value.strip()))
     self.note.value = ""
     self.show()
     self.screen.send({"focus": True})
 
-
-Player.press, Player.show, Player.mark = _press, _show, _mark
-
-
+# %% ../../nbs/widgets.play.ipynb #379abae1
 def player(
     folder: str | Path = "",  # where episodes go; empty: runs/human/ and the game's name
     env_name: str = "Craftax-Symbolic-v1",  # or "Craftax-Classic-Symbolic-v1"
@@ -212,7 +278,15 @@ def still(view: Player):  # a matplotlib figure
     left.set_title(f"step {game.step}, return {game.total:.1f}", fontsize=10)
     keys = "   ".join(f"{action}: {' '.join(signs)}".replace(" ", "\N{NO-BREAK SPACE}") for action, signs in of.items())
     text = describe(game.codes[None], view.text_format)[0]
-    right.text(0, 1, f"{textwrap.fill(text, 72)}\n\n{textwrap.fill(keys, 76)}", va="top", fontsize=9, linespacing=1.5, transform=right.transAxes)
+    right.text(
+        0,
+        1,
+        f"{textwrap.fill(text, 72)}\n\n{textwrap.fill(keys, 76)}",
+        va="top",
+        fontsize=9,
+        linespacing=1.5,
+        transform=right.transAxes,
+    )
     for axes in (left, right):
         axes.axis("off")
     return fig

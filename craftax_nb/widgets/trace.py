@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import jax
 import numpy as np
+from ..lm.recipe import recipe_from_dict
 
 from ..data.returns import returns_to_go
 from ..data.shards import Dataset, Episode
-from ..labelling.recipe import recipe_from_dict
 from ..labelling.store import LabelError, load_labels
 from ..nets.agent import Agent
 from ..world.env import World
@@ -32,24 +32,28 @@ def _apply(agent: Agent, codes, label):
     logits, values, _ = agent.apply(codes, label, agent.initial(len(codes)), np.ones(len(codes), bool))
     return jax.nn.softmax(logits), values
 
-
+# %% ../../nbs/widgets.trace.ipynb #4910cbfd
 @jax.jit
 def _apply_along(agent: Agent, codes, label, memory, first):
     "States one after another: (steps, …) -> policy, values, memory after the last"
-    logits, values, memory = agent.apply(codes[:, None], None if label is None else label[:, None], memory, first[:, None])
+    logits, values, memory = agent.apply(
+        codes[:, None], None if label is None else label[:, None], memory, first[:, None]
+    )
     return jax.nn.softmax(logits[:, 0]), values[:, 0], memory
 
-
+# %% ../../nbs/widgets.trace.ipynb #d10d036b
 def _padded(x):
     "Rows up to the next multiple of `BLOCK`, the last one repeated; None stays None"
     return None if x is None else np.concatenate([x, np.repeat(x[-1:], -len(x) % BLOCK, 0)])
 
-
+# %% ../../nbs/widgets.trace.ipynb #3c5f7c47
 def evaluate(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8, one after another
     label: np.ndarray | None = None,  # (n, label_dim) float32, raw hidden states, for an augmented agent
-) -> tuple[np.ndarray, np.ndarray, list]:  # policy (n, actions), values (n,), float32; a recurrent agent's memory before each block
+) -> tuple[
+    np.ndarray, np.ndarray, list
+]:  # policy (n, actions), values (n,), float32; a recurrent agent's memory before each block
     "What the agent makes of the states of an episode; a recurrent one remembers those before"
     memory, memories, parts, n = agent.initial(1), [], [], len(codes)
     codes, label = _padded(codes), _padded(label)
@@ -78,7 +82,9 @@ def episode_labels(
     rows = np.append(labels.pointer[start : start + length], -1)
     last = np.maximum.accumulate(np.where(rows >= 0, np.arange(length + 1), -1))
     if last[-1] < 0:
-        raise LabelError(f"episode {number} has no label at all; label again with a larger max_labels, or take another episode")
+        raise LabelError(
+            f"episode {number} has no label at all; label again with a larger max_labels, or take another episode"
+        )
     first = int(np.flatnonzero(last >= 0)[0])
     return np.asarray(labels.hidden[rows[np.where(last < 0, first, last)]], np.float32)
 
@@ -95,12 +101,12 @@ class Reading:
     memories: list = field(default_factory=list)  # before every `BLOCK` states, of a recurrent agent
     lacking: str = ""  # why it has no values
 
-
+# %% ../../nbs/widgets.trace.ipynb #9aea435e
 def name_of(agent: Agent) -> str:
     "For example: awr with language, step 2,000"
     return f"{agent.meta.get('kind', 'agent')}{' with language' if agent.spec.label_dim else ''}, step {agent.meta.get('step', 0):,}"
 
-
+# %% ../../nbs/widgets.trace.ipynb #0c8655db
 def read(
     agent: Agent,
     episode: Episode,
@@ -109,7 +115,12 @@ def read(
 ) -> Reading:
     "The agent over the whole episode"
     if agent.spec.label_dim and label is None:
-        return Reading(name_of(agent), agent, np.full(len(episode) + 1, np.nan, np.float32), lacking=lacking or "there are no labels")
+        return Reading(
+            name_of(agent),
+            agent,
+            np.full(len(episode) + 1, np.nan, np.float32),
+            lacking=lacking or "there are no labels",
+        )
     probs, value, memories = evaluate(agent, episode.codes, label)
     return Reading(name_of(agent), agent, value, probs, label, memories)
 
@@ -123,15 +134,22 @@ class Trace:
     episode: Episode
     texts: list[str]
     readings: tuple[Reading, ...]  # of each agent
-    return_to_go: np.ndarray  # (T + 1,) float32, discounted; where the episode was cut, what the first agent values comes after
+    return_to_go: (
+        np.ndarray
+    )  # (T + 1,) float32, discounted; where the episode was cut, what the first agent values comes after
     gamma: float
     states: list | None = None  # (T + 1) environment states, where they are known: of an episode played here
 
-    def __len__(self) -> int: return len(self.texts)
+    def __len__(self) -> int:
+        return len(self.texts)
 
     @property
     def events(self) -> list[tuple[int, str]]:  # (step, achievement), in the order of the episode
-        found = [(int(s), name) for s, name in zip(self.episode.unlocked, self.world.achievement_names, strict=True) if s >= 0]
+        found = [
+            (int(s), name)
+            for s, name in zip(self.episode.unlocked, self.world.achievement_names, strict=True)
+            if s >= 0
+        ]
         return sorted(found)
 
     def check(self, step: int) -> int:
@@ -140,7 +158,7 @@ class Trace:
             raise ValueError(f"step {step} of {self.title}, which has states 0 to {len(self) - 1}")
         return step
 
-
+# %% ../../nbs/widgets.trace.ipynb #41482a60
 def trace_of(
     world: World,
     title: str,
@@ -152,8 +170,19 @@ def trace_of(
     "The trace of an episode that was read already"
     last = readings[0].value[-1]
     beyond = 0.0 if episode.terminated[-1] or np.isnan(last) else float(last)
-    to_go = returns_to_go(episode.reward, episode.terminated, episode.truncated, np.full(len(episode), beyond, np.float32), gamma)
-    return Trace(world, title, episode, describe(episode.codes), tuple(readings), np.append(to_go, beyond).astype(np.float32), gamma, states)
+    to_go = returns_to_go(
+        episode.reward, episode.terminated, episode.truncated, np.full(len(episode), beyond, np.float32), gamma
+    )
+    return Trace(
+        world,
+        title,
+        episode,
+        describe(episode.codes),
+        tuple(readings),
+        np.append(to_go, beyond).astype(np.float32),
+        gamma,
+        states,
+    )
 
 # %% ../../nbs/widgets.trace.ipynb #6322ad58
 def check_games(
@@ -163,9 +192,11 @@ def check_games(
     "ValueError where an agent was trained for the other game"
     for agent in agents:
         if agent.spec.env_name != env_name:
-            raise ValueError(f"the agent {name_of(agent)} plays {agent.spec.env_name}, the data set holds {env_name}; give another checkpoint or another data set")
+            raise ValueError(
+                f"the agent {name_of(agent)} plays {agent.spec.env_name}, the data set holds {env_name}; give another checkpoint or another data set"
+            )
 
-
+# %% ../../nbs/widgets.trace.ipynb #f10ded63
 def trace(
     dataset: Dataset,
     number: int,  # the episode
@@ -188,7 +219,7 @@ def trace(
 def _row(along, at):
     return jax.tree.map(lambda x: x[at], along)
 
-
+# %% ../../nbs/widgets.trace.ipynb #1453bde8
 def judge(
     shown: Trace,
     which: int,  # of its readings
@@ -201,7 +232,9 @@ def judge(
     if reading.agent is None:
         raise ValueError("there is no agent to ask: give the inspector a checkpoint")
     if bool(reading.agent.spec.label_dim) != (label is not None):
-        raise ValueError(f"{reading.name} {'reads hidden states: give a label' if label is None else 'reads no hidden states: give no label'}")
+        raise ValueError(
+            f"{reading.name} {'reads hidden states: give a label' if label is None else 'reads no hidden states: give no label'}"
+        )
     label = None if label is None else np.asarray(label, np.float32)[None]
     if not reading.memories:
         probs, value = _apply(reading.agent, codes[None], label)

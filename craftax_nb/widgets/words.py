@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import ipywidgets as widgets
 import numpy as np
+from ..lm.prompt import observation_texts
+from ..lm.recipe import recipe_from_dict
+from fastcore.basics import patch
 
-from ..labelling.prompt import observation_texts
-from ..labelling.recipe import recipe_from_dict
 from ..probing.language import GARBAGE
 from .trace import Trace
 from ..world.text import describe
@@ -32,11 +33,11 @@ HIDDEN = {
 
 def _labeller(recipe: dict):
     "Of the agent's recipe; loads the model"
-    from craftax_nb.labelling.live import Labeller
+    from craftax_nb.lm.live import Labeller
 
     return Labeller(recipe)
 
-
+# %% ../../nbs/widgets.words.ipynb #6c450413
 def said_of(
     shown: Trace,
     step: int,
@@ -61,12 +62,27 @@ class Words(widgets.VBox):
         labeller: Callable = _labeller,  # recipe -> what has `of_texts(texts) -> (n, dim)`
     ):
         self.changed, self.make, self.made, self.vectors, self.own, self.quiet = changed, labeller, {}, {}, False, False
-        self.menu = widgets.ToggleButtons(options=list(HIDDEN), style={"button_width": "auto"}, tooltips=list(HIDDEN.values()))
+        self.menu = widgets.ToggleButtons(
+            options=list(HIDDEN), style={"button_width": "auto"}, tooltips=list(HIDDEN.values())
+        )
         self.area = widgets.Textarea(rows=7, layout={"width": "98%"})
-        self.embed = widgets.Button(description="embed this text", tooltip="asks the language model about the text above", layout={"width": "130px"})
+        self.embed = widgets.Button(
+            description="embed this text",
+            tooltip="asks the language model about the text above",
+            layout={"width": "130px"},
+        )
         self.restore = widgets.Button(description="the state's own text", layout={"width": "150px"})
         self.note, self.about = widgets.HTML(), widgets.HTML()
-        super().__init__([widgets.HTML("<b>hidden state</b>"), self.menu, self.area, widgets.HBox([self.embed, self.restore]), self.note, self.about])
+        super().__init__(
+            [
+                widgets.HTML("<b>hidden state</b>"),
+                self.menu,
+                self.area,
+                widgets.HBox([self.embed, self.restore]),
+                self.note,
+                self.about,
+            ]
+        )
         self.menu.observe(lambda _: self._choose(), "value")
         self.area.observe(lambda _: self._typed(), "value")
         self.embed.on_click(lambda _: self.ask())
@@ -79,7 +95,8 @@ class Words(widgets.VBox):
         self.changed()
 
     @property
-    def readers(self) -> list[int]: return [i for i, r in enumerate(self.shown.readings) if r.agent is not None and r.agent.spec.label_dim]
+    def readers(self) -> list[int]:
+        return [i for i, r in enumerate(self.shown.readings) if r.agent is not None and r.agent.spec.label_dim]
 
     def labeller(self, recipe: dict):
         "One a recipe, made when it is first needed"
@@ -91,7 +108,8 @@ class Words(widgets.VBox):
         return self.made[key]
 
 # %% ../../nbs/widgets.words.ipynb #75b282d2
-def _show(
+@patch
+def show(
     self: Words,
     shown: Trace,
     step: int,
@@ -110,17 +128,21 @@ def _show(
     self.area.disabled = recipe is not None and recipe["text_format"] == "image"
     self.menu.disabled = self.embed.disabled = recipe is None
     if recipe is None:
-        self.about.value = "<i>these agents read no text: choose one with language to see what its hidden state does</i>"
+        self.about.value = (
+            "<i>these agents read no text: choose one with language to see what its hidden state does</i>"
+        )
     else:
         r = recipe_from_dict(recipe)
         self.about.value = f'<span style="opacity:.75">recipe {r.hash}: {html.escape(r.model)}, {r.text_format} text, prompt {r.prompt}, layer {r.layer}, {r.pooling} of {r.positions}, every {r.cadence} steps</span>'
 
-
+# %% ../../nbs/widgets.words.ipynb #b281a6c0
+@patch
 def _typed(self: Words) -> None:
     if not self.quiet:
         self.own, self.note.value = True, "edited: embed it to see what it does"
 
 # %% ../../nbs/widgets.words.ipynb #8f633567
+@patch
 def _choose(self: Words) -> None:
     "Another hidden state from the menu"
     self.note.value = ""
@@ -131,8 +153,9 @@ def _choose(self: Words) -> None:
     else:
         self.changed()
 
-
-def _ask(self: Words) -> None:
+# %% ../../nbs/widgets.words.ipynb #5556f1f8
+@patch
+def ask(self: Words) -> None:
     "Embeds the text in the box, for each agent that reads"
     try:
         for i in self.readers:
@@ -147,11 +170,9 @@ def _ask(self: Words) -> None:
         self.changed()
     self.menu.value = "real"
 
-
-Words.show, Words._typed, Words._choose, Words.ask = _show, _typed, _choose, _ask
-
 # %% ../../nbs/widgets.words.ipynb #c34b51a6
-def _told(
+@patch
+def told(
     self: Words,
     which: int,  # of the readings
 ) -> tuple[np.ndarray | None, str]:  # (label_dim,) float32, and what it is in a few words
@@ -175,6 +196,3 @@ def _told(
         return reading.label[other], f"of step {other}"
     text = GARBAGE if choice == "garbage" else said_of(self.shown, other, self.shown.episode.codes[other], recipe)
     return self.labeller(recipe).of_texts([text])[0], "garbage" if choice == "garbage" else f"of step {other}"
-
-
-Words.told = _told

@@ -56,10 +56,14 @@ REALS = ("health", "light")  # the scalars that need a float32
 # %% ../../nbs/world.codes.ipynb #35cd48cf
 FULL_MOBS = [
     *"zombie,gnome warrior,orc soldier,lizard,knight,troll,pigman,frost troll".split(","),
-    *"cow,bat,snail".split(","), *[f"unused passive {i}" for i in range(3, 8)],
+    *"cow,bat,snail".split(","),
+    *[f"unused passive {i}" for i in range(3, 8)],
     *"skeleton,gnome archer,orc mage,kobold,knight archer,deep thing,fire elemental,ice elemental".split(","),
     *"arrow,dagger,fireball,iceball,heavy arrow,slimeball,large fireball,large iceball".split(","),
-    *[f"own {name}" for name in "arrow,dagger,fireball,iceball,heavy arrow,slimeball,large fireball,large iceball".split(",")],
+    *[
+        f"own {name}"
+        for name in "arrow,dagger,fireball,iceball,heavy arrow,slimeball,large fireball,large iceball".split(",")
+    ],
 ]
 CLASSIC_MOBS = "zombie cow skeleton arrow".split()
 
@@ -98,38 +102,71 @@ class ObsSpec:
         )
 
     @cached_property
-    def tiles(self) -> int: return self.map_shape[0] * self.map_shape[1]
+    def tiles(self) -> int:
+        return self.map_shape[0] * self.map_shape[1]
+
     @cached_property
-    def channels(self) -> int: return len(self.block_names) + len(self.item_names) + len(self.mob_names) + self.has_light
+    def channels(self) -> int:
+        return len(self.block_names) + len(self.item_names) + len(self.mob_names) + self.has_light
+
     @cached_property
-    def map_dim(self) -> int: return self.tiles * self.channels
+    def map_dim(self) -> int:
+        return self.tiles * self.channels
+
     @cached_property
-    def tail_dim(self) -> int: return len(self.scalars) + 3
+    def tail_dim(self) -> int:
+        return len(self.scalars) + 3
+
     @cached_property
-    def obs_dim(self) -> int: return self.map_dim + self.tail_dim
+    def obs_dim(self) -> int:
+        return self.map_dim + self.tail_dim
+
     @cached_property
-    def scalar_names(self) -> tuple[str, ...]: return tuple(name for name, _ in self.scalars)
+    def scalar_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.scalars)
+
     @cached_property
-    def count_names(self) -> tuple[str, ...]: return tuple(name for name in self.scalar_names if name not in REALS)
+    def count_names(self) -> tuple[str, ...]:
+        return tuple(name for name in self.scalar_names if name not in REALS)
 
     @cached_property
     def slices(self) -> dict[str, slice]:
         "Where each part of a code lies"
-        sizes = {"blocks": self.tiles, "items": self.tiles * bool(self.item_names), "mob_tile": self.mob_slots, "mob_id": self.mob_slots}
+        sizes = {
+            "blocks": self.tiles,
+            "items": self.tiles * bool(self.item_names),
+            "mob_tile": self.mob_slots,
+            "mob_id": self.mob_slots,
+        }
         sizes |= {"counts": len(self.count_names), "reals": 4 * len(REALS)}
         sizes |= {"flight": self.mob_slots, "brightness": self.tiles * self.has_light}
         ends = np.cumsum(list(sizes.values())).tolist()
         return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 
     @cached_property
-    def width(self) -> int: return self.slices["brightness"].stop
+    def width(self) -> int:
+        return self.slices["brightness"].stop
 
 # %% ../../nbs/world.codes.ipynb #b03d0981
 FULL = ObsSpec(
-    "Craftax-Symbolic-v1", tuple(full.OBS_DIM), _names(full.BlockType), _names(full.ItemType), tuple(FULL_MOBS), 14, tuple(FULL_SCALARS.items()), True
+    "Craftax-Symbolic-v1",
+    tuple(full.OBS_DIM),
+    _names(full.BlockType),
+    _names(full.ItemType),
+    tuple(FULL_MOBS),
+    14,
+    tuple(FULL_SCALARS.items()),
+    True,
 )
 CLASSIC = ObsSpec(
-    "Craftax-Classic-Symbolic-v1", tuple(classic.OBS_DIM), _names(classic.BlockType), (), tuple(CLASSIC_MOBS), 11, tuple(CLASSIC_SCALARS.items()), False
+    "Craftax-Classic-Symbolic-v1",
+    tuple(classic.OBS_DIM),
+    _names(classic.BlockType),
+    (),
+    tuple(CLASSIC_MOBS),
+    11,
+    tuple(CLASSIC_SCALARS.items()),
+    False,
 )
 
 # %% ../../nbs/world.codes.ipynb #1a2c4bec
@@ -165,7 +202,9 @@ def _mob_lists(
     last = ~jnp.triu(same, 1).any(-1)
     listed = in_view & last & lit[row, column]
     flight = jnp.where(ways[:, 1] != 0, 3 + (ways[:, 1] > 0), jnp.where(ways[:, 0] != 0, 1 + (ways[:, 0] > 0), 0))
-    return tuple(jnp.where(listed, x, unused).astype(jnp.uint8) for x, unused in ((tile, EMPTY), (ids, EMPTY), (flight, 0)))
+    return tuple(
+        jnp.where(listed, x, unused).astype(jnp.uint8) for x, unused in ((tile, EMPTY), (ids, EMPTY), (flight, 0))
+    )
 
 # %% ../../nbs/world.codes.ipynb #4d5cfdcc
 def _full_parts(state: FullState):
@@ -178,15 +217,32 @@ def _full_parts(state: FullState):
     ids = jnp.concatenate([8 * i + group.type_id[level] for i, group in enumerate(groups)])
     ways = jnp.concatenate([state.mob_projectile_directions[level], state.player_projectile_directions[level]])
     ways = jnp.concatenate([jnp.zeros((len(ids) - len(ways), 2), ways.dtype), ways])
-    mobs = ids, jnp.concatenate([g.position[level] for g in groups]), jnp.concatenate([g.mask[level] for g in groups]), ways
+    mobs = (
+        ids,
+        jnp.concatenate([g.position[level] for g in groups]),
+        jnp.concatenate([g.mask[level] for g in groups]),
+        ways,
+    )
     held = state.inventory
     scalars = {name: getattr(held, name) for name in [*MATERIALS, "books", "pickaxe", "sword", "bow"]}
     scalars |= {name: held.potions[i] for i, name in enumerate(POTIONS)}
     scalars |= {f"armour_{i}": held.armour[i] for i in range(4)}
     scalars |= {f"armour_enchantment_{i}": state.armour_enchantments[i] for i in range(4)}
-    scalars |= {name: getattr(state, f"player_{name}") for name in "health food drink energy mana xp dexterity strength intelligence direction".split()}
-    scalars |= {"sword_enchantment": state.sword_enchantment, "bow_enchantment": state.bow_enchantment, "light": state.light_level}
-    scalars |= {"sleeping": state.is_sleeping, "resting": state.is_resting, "floor": level, "boss_vulnerable": is_boss_vulnerable(state)}
+    scalars |= {
+        name: getattr(state, f"player_{name}")
+        for name in "health food drink energy mana xp dexterity strength intelligence direction".split()
+    }
+    scalars |= {
+        "sword_enchantment": state.sword_enchantment,
+        "bow_enchantment": state.bow_enchantment,
+        "light": state.light_level,
+    }
+    scalars |= {
+        "sleeping": state.is_sleeping,
+        "resting": state.is_resting,
+        "floor": level,
+        "boss_vulnerable": is_boss_vulnerable(state),
+    }
     scalars |= {"fireball": state.learned_spells[0], "iceball": state.learned_spells[1]}
     scalars |= {"ladder_open": state.monsters_killed[level] >= full.MONSTERS_KILLED_TO_CLEAR_LEVEL}
     return blocks, items, light, mobs, scalars
@@ -199,7 +255,10 @@ def _classic_parts(state: ClassicState):
     ids = jnp.concatenate([jnp.full(group.mask.shape, i) for i, group in enumerate(groups)])
     ways = jnp.zeros((len(ids), 2), jnp.int32).at[-len(state.arrow_directions) :].set(state.arrow_directions)
     mobs = ids, jnp.concatenate([g.position for g in groups]), jnp.concatenate([g.mask for g in groups]), ways
-    scalars = {name: getattr(state.inventory, name) for name in ["wood", "stone", "coal", "iron", "diamond", "sapling", *CLASSIC_TOOLS]}
+    scalars = {
+        name: getattr(state.inventory, name)
+        for name in ["wood", "stone", "coal", "iron", "diamond", "sapling", *CLASSIC_TOOLS]
+    }
     scalars |= {name: getattr(state, f"player_{name}") for name in "health food drink energy direction".split()}
     scalars |= {"light": state.light_level, "sleeping": state.is_sleeping}
     return blocks, jnp.zeros((0,), jnp.uint8), jnp.ones(CLASSIC.map_shape), mobs, scalars
@@ -211,21 +270,37 @@ def encode(
 ) -> jax.Array:  # (width,) uint8
     "The code of what the player sees"
     spec = ObsSpec.of(state)
-    blocks, items, light, (ids, positions, alive, ways), scalars = (_full_parts if spec is FULL else _classic_parts)(state)
+    blocks, items, light, (ids, positions, alive, ways), scalars = (_full_parts if spec is FULL else _classic_parts)(
+        state
+    )
     lit, brightness = light > 0.05, jnp.zeros(0)
     if spec.has_light:
-        blocks, items, brightness = jnp.where(lit, blocks, DARK), jnp.where(lit, items, 0), jnp.rint(255 * jnp.where(lit, light, 0))
-    mob_tile, mob_id, flight = _mob_lists(ids, positions, alive.astype(bool), state.player_position, ways, lit, upstream_exact)
+        blocks, items, brightness = (
+            jnp.where(lit, blocks, DARK),
+            jnp.where(lit, items, 0),
+            jnp.rint(255 * jnp.where(lit, light, 0)),
+        )
+    mob_tile, mob_id, flight = _mob_lists(
+        ids, positions, alive.astype(bool), state.player_position, ways, lit, upstream_exact
+    )
     counts = jnp.stack([jnp.asarray(scalars[name]).astype(jnp.uint8) for name in spec.count_names])
     reals = jnp.stack([jnp.asarray(scalars[name]).astype(jnp.float32) for name in REALS])
-    parts = [blocks.ravel(), items.ravel(), mob_tile, mob_id, counts, jax.lax.bitcast_convert_type(reals, jnp.uint8).ravel()]
+    parts = [
+        blocks.ravel(),
+        items.ravel(),
+        mob_tile,
+        mob_id,
+        counts,
+        jax.lax.bitcast_convert_type(reals, jnp.uint8).ravel(),
+    ]
     parts += [flight, brightness.ravel()]
     return jnp.concatenate([part.astype(jnp.uint8) for part in parts])
 
 # %% ../../nbs/world.codes.ipynb #b9f35653
-def _xp(codes): return np if isinstance(codes, np.ndarray) else jnp
+def _xp(codes):
+    return np if isinstance(codes, np.ndarray) else jnp
 
-
+# %% ../../nbs/world.codes.ipynb #8f895dc0
 def active_ids(
     codes,  # (…, width) uint8
 ):  # (…, K) int32: ids of the ones of the map part, each once; unused places hold `obs_dim`
@@ -249,14 +324,17 @@ def _reals(codes):  # (…, 2) float32
         return np.ascontiguousarray(raw).view(np.float32)
     return jax.lax.bitcast_convert_type(raw.reshape(*raw.shape[:-1], len(REALS), 4), jnp.float32)
 
-
+# %% ../../nbs/world.codes.ipynb #13f2943a
 def tail(
     codes,  # (…, width) uint8
 ):  # (…, tail_dim) float32
     "The observation's entries after the map: inventory, needs, direction, light, ..."
     spec, xp = ObsSpec.of(codes), _xp(codes)
     counts, reals = codes[..., spec.slices["counts"]].astype(np.float32), _reals(codes)
-    names = {**{n: counts[..., i] for i, n in enumerate(spec.count_names)}, **{n: reals[..., i] for i, n in enumerate(REALS)}}
+    names = {
+        **{n: counts[..., i] for i, n in enumerate(spec.count_names)},
+        **{n: reals[..., i] for i, n in enumerate(REALS)},
+    }
     values = xp.stack([names[name] for name in spec.scalar_names], -1)
     hows = [how for _, how in spec.scalars]
     factor = np.array([1 / np.float32(how.split("/")[1]) if "/" in how else 1 for how in hows], np.float32)
@@ -279,7 +357,9 @@ def decode(
         np.put_along_axis(ones, ids, 1.0, -1)
     else:
         rows, flat = np.arange(ids.size // ids.shape[-1])[:, None], ids.reshape(-1, ids.shape[-1])
-        ones = jnp.zeros((len(rows), spec.obs_dim + 1), jnp.float32).at[rows, flat].set(1.0).reshape(*codes.shape[:-1], -1)
+        ones = (
+            jnp.zeros((len(rows), spec.obs_dim + 1), jnp.float32).at[rows, flat].set(1.0).reshape(*codes.shape[:-1], -1)
+        )
     return _xp(codes).concatenate([ones[..., : spec.map_dim], tail(codes)], -1)
 
 # %% ../../nbs/world.codes.ipynb #82290fd0
@@ -302,7 +382,9 @@ class Unpacked:
         if name in REALS:
             return self.reals[..., REALS.index(name)]
         if name not in self.spec.count_names:
-            raise KeyError(f"{name!r} is no scalar of {self.spec.env_name}; there are {', '.join(self.spec.scalar_names)}")
+            raise KeyError(
+                f"{name!r} is no scalar of {self.spec.env_name}; there are {', '.join(self.spec.scalar_names)}"
+            )
         return self.counts[..., self.spec.count_names.index(name)]
 
 # %% ../../nbs/world.codes.ipynb #120fd35d
@@ -316,4 +398,6 @@ def unpack(
     blocks = part["blocks"].reshape(*codes.shape[:-1], *spec.map_shape)
     items = part["items"].reshape(blocks.shape) if spec.item_names else np.zeros_like(blocks)
     brightness = part["brightness"].reshape(blocks.shape) if spec.has_light else np.full_like(blocks, 255)
-    return Unpacked(spec, blocks, items, part["mob_tile"], part["mob_id"], part["counts"], _reals(codes), part["flight"], brightness)
+    return Unpacked(
+        spec, blocks, items, part["mob_tile"], part["mob_id"], part["counts"], _reals(codes), part["flight"], brightness
+    )

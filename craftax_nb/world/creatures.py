@@ -40,14 +40,16 @@ def _health() -> np.ndarray:
     "(type, class): health of a new mob; melee, passive, ranged"
     return np.asarray(full.MOB_TYPE_HEALTH_MAPPING)[:, [1, 0, 2]]
 
-
+# %% ../../nbs/world.creatures.ipynb #d347a5b0
 def _check_mob(state, spec, floor, mob, tile, direction, any_floor) -> None:
     "EditError unless `mob` may be put on `tile`"
     here, block = offset_of(state, tile), int(state.map[floor][tile])
     flies = mob not in ("zombie", "cow", "skeleton") if spec is CLASSIC else spec.mob_names.index(mob) >= 24
     if not any_floor and mob not in floor_mobs(state):
         belong = ", ".join(floor_mobs(state))
-        raise EditError(f"{mob} does not live on floor {floor[0]}, where there are {belong}: take one of these, or pass any_floor=True")
+        raise EditError(
+            f"{mob} does not live on floor {floor[0]}, where there are {belong}: take one of these, or pass any_floor=True"
+        )
     if flies and direction not in DIRECTIONS:
         raise EditError(f"direction is {direction!r}, but a flying {mob} needs one of {', '.join(DIRECTIONS)}")
     if not flies and direction is not None:
@@ -57,7 +59,9 @@ def _check_mob(state, spec, floor, mob, tile, direction, any_floor) -> None:
     if state.mob_map[floor][tile]:
         raise EditError(f"a mob stands at {here} already: `remove_mob` it first, or choose another place")
     if stopped(spec, mob, block):
-        raise EditError(f"a {mob} can't be on {spec.block_names[block]}, which is at {here}: choose another place, or `place_block` first")
+        raise EditError(
+            f"a {mob} can't be on {spec.block_names[block]}, which is at {here}: choose another place, or `place_block` first"
+        )
     limit = EnvParams().mob_despawn_distance
     if not flies and abs(here[0]) + abs(here[1]) >= limit:
         raise EditError(f"a {mob} at {here} would vanish at the next step: place it fewer than {limit} steps away")
@@ -66,12 +70,16 @@ def _check_mob(state, spec, floor, mob, tile, direction, any_floor) -> None:
 def _set_mob(state, floor, group: str, slot: int, tile, direction: str | None, **fields):
     "The state with a mob's slot filled, `mob_map` and its direction included"
     members, at = getattr(state, group), (*floor, slot)
-    members = members.replace(**{field: put(getattr(members, field), at, value) for field, value in {"position": tile, **fields}.items()})
+    members = members.replace(
+        **{field: put(getattr(members, field), at, value) for field, value in {"position": tile, **fields}.items()}
+    )
     if group in HEADINGS:
-        return state.replace(**{group: members, HEADINGS[group]: put(getattr(state, HEADINGS[group]), at, DIRECTIONS[direction])})
+        return state.replace(
+            **{group: members, HEADINGS[group]: put(getattr(state, HEADINGS[group]), at, DIRECTIONS[direction])}
+        )
     return state.replace(**{group: members, "mob_map": put(state.mob_map, (*floor, *tile), True)})
 
-
+# %% ../../nbs/world.creatures.ipynb #5d803dc7
 def place_mob(
     state,  # one environment's state
     mob: str,  # one of `ObsSpec.of(state).mob_names`
@@ -83,13 +91,17 @@ def place_mob(
     state, spec, floor = opened(state)
     mob_id, tile = name_id(spec.mob_names, mob, "mob"), tile_at(state, where)
     if mob.startswith("unused"):
-        raise EditError(f"{mob} is a place in the observation that the game never fills; floor_mobs(state) lists what lives here")
+        raise EditError(
+            f"{mob} is a place in the observation that the game never fills; floor_mobs(state) lists what lives here"
+        )
     _check_mob(state, spec, floor, mob, tile, direction, any_floor)
     index, kind = divmod(mob_id, 8) if spec is FULL else (mob_id, 0)
     group = (FULL_GROUPS if spec is FULL else CLASSIC_GROUPS)[index]
     mask = getattr(state, group).mask[floor]
     if mask.all():
-        raise EditError(f"there are {len(mask)} {group.replace('_', ' ')} on this floor already, the most there can be: remove one first")
+        raise EditError(
+            f"there are {len(mask)} {group.replace('_', ' ')} on this floor already, the most there can be: remove one first"
+        )
     new = {"mask": True, "attack_cooldown": 0}
     if group not in HEADINGS:
         new["health"] = _health()[kind, index] if spec is FULL else getattr(ClassicParams(), f"{mob}_health")
@@ -106,7 +118,7 @@ def _without(state, floor, gone: Iterable[Mob]):
             state = state.replace(mob_map=put(state.mob_map, (*floor, *tile_at(state, mob.where)), False))
     return state
 
-
+# %% ../../nbs/world.creatures.ipynb #e205b152
 def remove_mob(
     state,  # one environment's state
     where: tuple[int, int],  # (row, column) from the player
@@ -118,7 +130,7 @@ def remove_mob(
         raise EditError(f"there is no mob at {tuple(where)}; mobs are at {[mob.where for mob in mobs(state)]}")
     return _without(state, floor, gone)
 
-
+# %% ../../nbs/world.creatures.ipynb #bcfe3129
 def clear_mobs(
     state,  # one environment's state
 ):  # the new state, in numpy
@@ -141,7 +153,9 @@ def move_mob(
     here = [m for m in mobs(state) if m.where == tuple(start) and mob in (None, m.name)]
     if len(here) != 1:
         there = ", ".join(f"{m.name} at {m.where}" for m in mobs(state))
-        raise EditError(f"there {'are several mobs' if here else 'is no ' + (mob or 'mob')} at {tuple(start)}; on this floor: {there or 'none'}")
+        raise EditError(
+            f"there {'are several mobs' if here else 'is no ' + (mob or 'mob')} at {tuple(start)}; on this floor: {there or 'none'}"
+        )
     found, tile = here[0], tile_at(state, to)
     if found.group in HEADINGS:
         direction = direction or found.direction

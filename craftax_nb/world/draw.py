@@ -25,10 +25,14 @@ __all__ = ['FILES', 'PLAYER', 'NIGHT', 'LUMINANCE', 'FULL_CELLS', 'CLASSIC_CELLS
 @cache
 def assets(spec: ObsSpec) -> Path:
     "The folder with the game's textures"
-    package = Path(find_spec("craftax").origin).parent if find_spec("craftax").origin else Path(next(iter(find_spec("craftax").submodule_search_locations)))
+    package = (
+        Path(find_spec("craftax").origin).parent
+        if find_spec("craftax").origin
+        else Path(next(iter(find_spec("craftax").submodule_search_locations)))
+    )
     return package / ("craftax" if spec is FULL else "craftax_classic") / "assets"
 
-
+# %% ../../nbs/world.draw.ipynb #bb6547cf
 @lru_cache(maxsize=2048)
 def texture(
     spec: ObsSpec,
@@ -45,11 +49,28 @@ def texture(
 
 # %% ../../nbs/world.draw.ipynb #95ba3ce6
 FILES = {
-    "invalid": "debug_tile", "crafting_table": "table", "plant": "plant_on_grass", "ripe_plant": "ripe_plant_on_grass", "wall": "wall2",
-    "torch": "torch_in_inventory", "torches": "torch_in_inventory", "books": "book", "arrows": "arrow-up",
-    "arrow": "arrow-up", "heavy arrow": "arrow-up", "large fireball": "fireball", "large iceball": "iceball",
+    "invalid": "debug_tile",
+    "crafting_table": "table",
+    "plant": "plant_on_grass",
+    "ripe_plant": "ripe_plant_on_grass",
+    "wall": "wall2",
+    "torch": "torch_in_inventory",
+    "torches": "torch_in_inventory",
+    "books": "book",
+    "arrows": "arrow-up",
+    "arrow": "arrow-up",
+    "heavy arrow": "arrow-up",
+    "large fireball": "fireball",
+    "large iceball": "iceball",
 }
-PLAYER = ("player-down", "player-left", "player-right", "player-up", "player-down", "player-sleep")  # by direction; the last one sleeps
+PLAYER = (
+    "player-down",
+    "player-left",
+    "player-right",
+    "player-up",
+    "player-down",
+    "player-sleep",
+)  # by direction; the last one sleeps
 
 
 def file_of(
@@ -59,7 +80,7 @@ def file_of(
     name = name.removeprefix("own ")
     return FILES.get(name, name.replace(" ", "_"))
 
-
+# %% ../../nbs/world.draw.ipynb #3c79ae0a
 @cache
 def tile_tables(
     spec: ObsSpec,
@@ -72,7 +93,9 @@ def tile_tables(
             blocks[i] = 128 if name == "out_of_bounds" else texture(spec, file_of(name), size)[..., :3]
     nothing, soft = np.zeros((size, size, 4), np.float32), spec is not FULL
     items = np.stack([nothing, *(texture(spec, file_of(name), size) for name in spec.item_names[1:])])
-    mobs = np.stack([nothing if "unused" in n else texture(spec, file_of(n), size, soft and n != "arrow") for n in spec.mob_names])
+    mobs = np.stack(
+        [nothing if "unused" in n else texture(spec, file_of(n), size, soft and n != "arrow") for n in spec.mob_names]
+    )
     flying = np.stack([mobs, mobs[:, ::-1], mobs.swapaxes(1, 2), mobs[:, ::-1].swapaxes(1, 2)], 1)
     return blocks, items, flying, np.stack([texture(spec, name, size, soft) for name in PLAYER])
 
@@ -81,7 +104,7 @@ def over(below: np.ndarray, above: np.ndarray) -> np.ndarray:
     "`above` (…, 4) laid over the colours `below` (…, 3)"
     return below * (1 - above[..., 3:]) + above[..., :3] * above[..., 3:]
 
-
+# %% ../../nbs/world.draw.ipynb #66243533
 def _map(
     parts: Unpacked,
     size: int,  # pixels
@@ -92,7 +115,9 @@ def _map(
     if spec is FULL:
         boss, down = spec.block_names.index("necromancer"), spec.item_names.index("ladder_down")
         vulnerable, closed = parts.scalar("boss_vulnerable") > 0, parts.scalar("ladder_open") == 0
-        shown = np.where((shown == boss) & vulnerable[:, None, None], spec.block_names.index("necromancer_vulnerable"), shown)
+        shown = np.where(
+            (shown == boss) & vulnerable[:, None, None], spec.block_names.index("necromancer_vulnerable"), shown
+        )
         lying = np.where((lying == down) & closed[:, None, None], spec.item_names.index("ladder_down_blocked"), lying)
     tiles = blocks[shown]
     at = np.nonzero(lying)
@@ -122,9 +147,11 @@ def _mask(spec: ObsSpec, size: int) -> np.ndarray:  # (rows * size, columns * si
     if spec is FULL:
         far = np.hypot(np.arange(height)[:, None] - height // 2, np.arange(width) - width // 2)
         return (far / far.max()).astype(np.float32)
-    return (1 - np.exp(-2 * (np.linspace(-1, 1, height)[:, None] ** 2 + np.linspace(-1, 1, width) ** 2))).astype(np.float32)
+    return (1 - np.exp(-2 * (np.linspace(-1, 1, height)[:, None] ** 2 + np.linspace(-1, 1, width) ** 2))).astype(
+        np.float32
+    )
 
-
+# %% ../../nbs/world.draw.ipynb #acca7955
 @partial(jax.jit, static_argnums=1)
 def _noise(keys: jax.Array, shape: tuple[int, int]) -> jax.Array:  # (n, height, width) float32
     return jax.vmap(lambda key: jax.random.uniform(key, shape) * 95 + 32)(keys)
@@ -155,27 +182,55 @@ def _light(
 
 # %% ../../nbs/world.draw.ipynb #10700508
 FULL_CELLS = {  # row and column below the map, by scalar
-    **{name: (0, i) for i, name in enumerate("health food drink energy mana".split())}, "floor": (0, 6), "xp": (0, 9),
-    **{name: (1, i) for i, name in enumerate("coal iron diamond sapphire ruby sapling bow".split())}, "sword": (1, 8), "dexterity": (1, 9),
-    **{name: (2, i) for i, name in enumerate("wood stone torches books fireball iceball arrows".split())}, "pickaxe": (2, 8), "strength": (2, 9),
-    **{name: (3, i) for i, name in enumerate(f"potion_{colour}" for colour in "red green blue pink cyan yellow".split())}, "intelligence": (3, 9),
+    **{name: (0, i) for i, name in enumerate("health food drink energy mana".split())},
+    "floor": (0, 6),
+    "xp": (0, 9),
+    **{name: (1, i) for i, name in enumerate("coal iron diamond sapphire ruby sapling bow".split())},
+    "sword": (1, 8),
+    "dexterity": (1, 9),
+    **{name: (2, i) for i, name in enumerate("wood stone torches books fireball iceball arrows".split())},
+    "pickaxe": (2, 8),
+    "strength": (2, 9),
+    **{
+        name: (3, i)
+        for i, name in enumerate(f"potion_{colour}" for colour in "red green blue pink cyan yellow".split())
+    },
+    "intelligence": (3, 9),
     **{f"armour_{i}": (i, 7) for i in range(4)},
 }
 CLASSIC_CELLS = {
     **{name: (0, i) for i, name in enumerate("health food drink energy sapling wood stone coal iron".split())},
-    **{name: (1, i) for i, name in enumerate("diamond wood_pickaxe stone_pickaxe iron_pickaxe wood_sword stone_sword iron_sword".split())},
+    **{
+        name: (1, i)
+        for i, name in enumerate(
+            "diamond wood_pickaxe stone_pickaxe iron_pickaxe wood_sword stone_sword iron_sword".split()
+        )
+    },
 }
 PIECES = ("helmet", "chestplate", "pants", "boots")
-SILENT = {"bow", "sword", "pickaxe", "fireball", "iceball", *(f"armour_{i}" for i in range(4))}  # cells without a number
+SILENT = {
+    "bow",
+    "sword",
+    "pickaxe",
+    "fireball",
+    "iceball",
+    *(f"armour_{i}" for i in range(4)),
+}  # cells without a number
 GHOSTS = {"food", "intelligence"}  # icons that upstream shows with the colours of their transparent pixels
 ALWAYS = {"health", "dexterity", "strength", "intelligence"}  # cells with an icon even at 0
-GLOWS = {"sword": "sword_enchantment", "arrows": "bow_enchantment", **{f"armour_{i}": f"armour_enchantment_{i}" for i in range(4)}}
+GLOWS = {
+    "sword": "sword_enchantment",
+    "arrows": "bow_enchantment",
+    **{f"armour_{i}": f"armour_enchantment_{i}" for i in range(4)},
+}
 LARGEST = {"sword": 4, "pickaxe": 4, "bow": 1, "fireball": 1, "iceball": 1, **{f"armour_{i}": 2 for i in range(4)}}
 
 
 def largest(spec: ObsSpec, name: str) -> int:
     "The largest value that its cell shows"
-    return LARGEST.get(name, 9 if spec is not FULL or name in ("floor", "xp", "dexterity", "strength", "intelligence") else 99)
+    return LARGEST.get(
+        name, 9 if spec is not FULL or name in ("floor", "xp", "dexterity", "strength", "intelligence") else 99
+    )
 
 # %% ../../nbs/world.draw.ipynb #c72f1b75
 def _icon(name: str, value: int) -> str | None:
@@ -225,7 +280,11 @@ def _cells(parts: Unpacked, size: int) -> np.ndarray:  # (n, 4 or 2, columns, si
     spec, n = parts.spec, len(parts.blocks)
     out = np.zeros((n, 4 if spec is FULL else 2, spec.map_shape[1], size, size, 3), np.float32)
     for name, (row, column) in (FULL_CELLS if spec is FULL else CLASSIC_CELLS).items():
-        value = np.floor(parts.scalar(name)).clip(int(name == "health" and spec is FULL), largest(spec, name)).astype(np.int64)
+        value = (
+            np.floor(parts.scalar(name))
+            .clip(int(name == "health" and spec is FULL), largest(spec, name))
+            .astype(np.int64)
+        )
         if spec is FULL and name in GLOWS:
             value = value + 256 * parts.scalar(GLOWS[name]).astype(np.int64) * ((value > 0) | (name != "arrows"))
         some, which = np.unique(value, return_inverse=True)

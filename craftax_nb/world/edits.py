@@ -33,8 +33,22 @@ from craftax_nb.world.rules import (
 )
 
 _all_ = [
-    "DIRECTIONS", "EditError", "Mob", "as_numpy", "blank_state", "clear_mobs", "floor_mobs", "mobs", "move_mob", "place_mob", "remove_mob", "scalar_range",
-    "set_achievement", "set_scalar", "stack", "unstack",
+    "DIRECTIONS",
+    "EditError",
+    "Mob",
+    "as_numpy",
+    "blank_state",
+    "clear_mobs",
+    "floor_mobs",
+    "mobs",
+    "move_mob",
+    "place_mob",
+    "remove_mob",
+    "scalar_range",
+    "set_achievement",
+    "set_scalar",
+    "stack",
+    "unstack",
 ]
 
 # %% auto #0
@@ -56,13 +70,17 @@ def _plant(state, tile, block: str, floor):
     age, positions = np.where(mask, state.growing_plants_age, 0), state.growing_plants_positions
     if block in PLANTS:
         if floor not in ((), (0,)):
-            raise EditError(f"plants grow on floor 0 only, and this is floor {floor[0]}: use `set_scalar(state, 'floor', 0)` first")
+            raise EditError(
+                f"plants grow on floor 0 only, and this is floor {floor[0]}: use `set_scalar(state, 'floor', 0)` first"
+            )
         if mask.all():
             raise EditError(f"{len(mask)} plants grow already, the most there can be: replace one by grass first")
         slot = int(np.argmin(mask))
         mask, positions = put(mask, slot, True), put(positions, slot, tile)
         age = put(age, slot, RIPE_AGE if block == "ripe_plant" else 0)
-    return state.replace(growing_plants_mask=mask, growing_plants_age=age.astype(np.int32), growing_plants_positions=positions)
+    return state.replace(
+        growing_plants_mask=mask, growing_plants_age=age.astype(np.int32), growing_plants_positions=positions
+    )
 
 # %% ../../nbs/world.edits.ipynb #53ff5ab5
 def _check_block(state, spec, floor, block: str, new: int, tile) -> None:
@@ -81,7 +99,9 @@ def _check_block(state, spec, floor, block: str, new: int, tile) -> None:
         item = spec.item_names[int(state.item_map[floor][tile])]
         raise EditError(f"a {item} lies at {here} and can't lie on {block}: move the item, or choose another place")
     if floor and floor != (0,) and tuple(state.up_ladders[floor]) == tile and stopped(spec, None, new):
-        raise EditError(f"the ladder from floor {floor[0] - 1} leads to {here}, and nobody can stand on {block}: choose another place")
+        raise EditError(
+            f"the ladder from floor {floor[0] - 1} leads to {here}, and nobody can stand on {block}: choose another place"
+        )
 
 # %% ../../nbs/world.edits.ipynb #4525821b
 def place_block(
@@ -107,10 +127,12 @@ def _block_at(state, where) -> str:
     state, spec, floor = opened(state)
     block = spec.block_names[int(state.map[floor][tile_at(state, where)])]
     if block in GROUND:
-        raise EditError(f"at {tuple(where)} there is bare {block}, and nothing to take away: place something there instead")
+        raise EditError(
+            f"at {tuple(where)} there is bare {block}, and nothing to take away: place something there instead"
+        )
     return block
 
-
+# %% ../../nbs/world.edits.ipynb #6237f912
 def remove_block(
     state,  # one environment's state
     where: tuple[int, int],  # (row, column) from the player
@@ -146,7 +168,7 @@ def _torches(shape, tiles) -> np.ndarray:
         padded[row : row + 9, column : column + 9] += np.asarray(full.TORCH_LIGHT_MAP)
     return padded[4:-4, 4:-4]
 
-
+# %% ../../nbs/world.edits.ipynb #7d9ddd7d
 def place_item(
     state,  # one environment's state of Craftax
     item: str,  # torch, ladder_down or ladder_up
@@ -158,21 +180,29 @@ def place_item(
         raise EditError("Classic has no items: place_item needs a state of Craftax-Symbolic-v1")
     new, tile = name_id(spec.item_names, item, "item"), tile_at(state, where)
     if item not in ("torch", *LADDERS):
-        raise EditError(f"{item} is not placed: an item stays where it is, and set_scalar(state, 'ladder_open', 0 or 1) blocks and opens the ladder down")
+        raise EditError(
+            f"{item} is not placed: an item stays where it is, and set_scalar(state, 'ladder_open', 0 or 1) blocks and opens the ladder down"
+        )
     if int(state.map[floor][tile]) not in full.CAN_PLACE_ITEM_BLOCKS:
         block = spec.block_names[int(state.map[floor][tile])]
-        raise EditError(f"a {item} can't lie on {block}, which is at {tuple(where)}: choose another place, or `place_block` first")
+        raise EditError(
+            f"a {item} can't lie on {block}, which is at {tuple(where)}: choose another place, or `place_block` first"
+        )
     if there := int(state.item_map[floor][tile]):
         raise EditError(f"a {spec.item_names[there]} lies at {tuple(where)} already: choose another place")
     if item == "torch":
         light = np.clip(state.light_map[floor] + _torches(state.map.shape[1:], [tile]), 0, 1)
-        return state.replace(item_map=put(state.item_map, (*floor, *tile), new), light_map=put(state.light_map, floor, light))
+        return state.replace(
+            item_map=put(state.item_map, (*floor, *tile), new), light_map=put(state.light_map, floor, light)
+        )
     record, without = LADDERS[item]
     if floor[0] in without:
         raise EditError(f"floor {floor[0]} has no {item}: use it on another floor")
     items = np.where(state.item_map[floor] == new, 0, state.item_map[floor])
     items[tile] = new
-    return state.replace(item_map=put(state.item_map, floor, items), **{record: put(getattr(state, record), floor, tile)})
+    return state.replace(
+        item_map=put(state.item_map, floor, items), **{record: put(getattr(state, record), floor, tile)}
+    )
 
 # %% ../../nbs/world.edits.ipynb #72f749ea
 def _item_at(state, where) -> str:
@@ -182,7 +212,7 @@ def _item_at(state, where) -> str:
         raise EditError(f"no item lies at {tuple(where)}" + (": Classic has none" if spec is CLASSIC else ""))
     return spec.item_names[int(state.item_map[floor][tile])]
 
-
+# %% ../../nbs/world.edits.ipynb #ff9cf1ef
 def remove_item(
     state,  # one environment's state of Craftax
     where: tuple[int, int],  # (row, column) from the player
@@ -199,7 +229,7 @@ def remove_item(
         light = np.maximum(light - _torches(light.shape, [tile]), np.clip(_torches(light.shape, others), 0, light))
     return state.replace(item_map=items, light_map=put(state.light_map, floor, light.clip(0, 1)))
 
-
+# %% ../../nbs/world.edits.ipynb #e494ea28
 def move_item(
     state,  # one environment's state of Craftax
     start: tuple[int, int],  # (row, column) from the player
@@ -229,7 +259,7 @@ def place(
     names = [n for n in (*spec.mob_names, *spec.item_names[1:], *spec.block_names) if not n.startswith("unused")]
     raise EditError(f"{what!r} is nothing that the game has; there are {', '.join(names)}")
 
-
+# %% ../../nbs/world.edits.ipynb #90c69ea2
 def _on_top(state, where) -> str:
     "What lies uppermost on a tile: mob, item or block"
     state, spec, floor = opened(state)
@@ -246,7 +276,7 @@ def remove(
     "Take away what lies uppermost on a tile; EditError where that can't be missing"
     return {"mob": remove_mob, "item": remove_item, "block": remove_block}[_on_top(state, where)](state, where)
 
-
+# %% ../../nbs/world.edits.ipynb #55a1b883
 def move(
     state,  # one environment's state
     start: tuple[int, int],  # (row, column) from the player
@@ -271,7 +301,10 @@ def meadow(
     middle = np.array(grass.shape, np.int32) // 2
     state = state.replace(map=put(state.map, floor or ..., grass), player_position=middle)
     if floor in ((), (0,)):
-        state = state.replace(growing_plants_mask=np.zeros_like(state.growing_plants_mask), growing_plants_age=np.zeros_like(state.growing_plants_age))
+        state = state.replace(
+            growing_plants_mask=np.zeros_like(state.growing_plants_mask),
+            growing_plants_age=np.zeros_like(state.growing_plants_age),
+        )
     if not floor:
         return state
     bare = state.replace(item_map=put(state.item_map, floor, 0), light_map=put(state.light_map, floor, 1.0))

@@ -18,6 +18,7 @@ from craftax.craftax import game_logic as full_logic
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic import game_logic as classic_logic
 from craftax.craftax_env import make_craftax_env_from_name
+from fastcore.basics import patch
 
 from .codes import FULL, ObsSpec, encode
 
@@ -39,7 +40,7 @@ def _upstream(env_name: str):
         env = make_craftax_env_from_name(env_name, auto_reset=False)
     return env, env.default_params, *((full, full_logic) if env_name == FULL.env_name else (classic, classic_logic))
 
-
+# %% ../../nbs/world.env.ipynb #bca0edf4
 @cache
 def _reset(env_name: str):
     "The world generator, key -> state; on a CPU its vmap is a loop, which is as fast and gives every world its own noise (see below)"
@@ -47,7 +48,7 @@ def _reset(env_name: str):
     generate = lambda key: _strong(env.reset_env(key, params)[1])
     return jax.custom_batching.sequential_vmap(generate) if jax.default_backend() == "cpu" else generate
 
-
+# %% ../../nbs/world.env.ipynb #93b4bb2c
 @cache
 def _achievement_values(env_name: str) -> np.ndarray:
     constants = _upstream(env_name)[2]
@@ -73,38 +74,57 @@ class World:
         limit = _upstream(self.env_name)[1].max_timesteps
         object.__setattr__(self, "max_timesteps", self.max_timesteps or limit)
         if self.resets not in RESETS:
-            raise ValueError(f"resets is {self.resets!r}, expected one of {', '.join(RESETS)}; they differ in speed only: take 'lazy' on a CPU")
+            raise ValueError(
+                f"resets is {self.resets!r}, expected one of {', '.join(RESETS)}; they differ in speed only: take 'lazy' on a CPU"
+            )
         if self.reset_ratio < 1:
-            raise ValueError(f"reset_ratio is {self.reset_ratio}, expected at least 1: 16 builds one world for 16 environments at each step")
+            raise ValueError(
+                f"reset_ratio is {self.reset_ratio}, expected at least 1: 16 builds one world for 16 environments at each step"
+            )
 
     @property
-    def spec(self) -> ObsSpec: return ObsSpec.of(self.env_name)
+    def spec(self) -> ObsSpec:
+        return ObsSpec.of(self.env_name)
+
     @property
-    def action_names(self) -> list[str]: return [action.name.lower() for action in _upstream(self.env_name)[2].Action]
+    def action_names(self) -> list[str]:
+        return [action.name.lower() for action in _upstream(self.env_name)[2].Action]
+
     @property
-    def num_actions(self) -> int: return len(self.action_names)
+    def num_actions(self) -> int:
+        return len(self.action_names)
+
     @property
     def achievement_names(self) -> list[str]:
         return [a.name.lower() for a in sorted(_upstream(self.env_name)[2].Achievement, key=lambda a: a.value)]
+
     @property
-    def achievement_values(self) -> np.ndarray: return _achievement_values(self.env_name)
+    def achievement_values(self) -> np.ndarray:
+        return _achievement_values(self.env_name)
+
     @property
-    def max_return(self) -> float: return float(self.achievement_values.sum())
+    def max_return(self) -> float:
+        return float(self.achievement_values.sum())
+
     @property
-    def craftax_version(self) -> str: return version("craftax")
+    def craftax_version(self) -> str:
+        return version("craftax")
 
 # %% ../../nbs/world.env.ipynb #5b39303b
-def _first_state(world: World, key: jax.Array):
+@patch
+def reset(world: World, key: jax.Array):
     "The first state of a new world"
     return _reset(world.env_name)(key)
 
 
-def _encode(world: World, state) -> jax.Array:  # (width,) uint8
+@patch
+def encode(world: World, state) -> jax.Array:  # (width,) uint8
     "The code of what the player of one environment sees"
     return encode(state, world.upstream_exact)
 
-
-def _step(
+# %% ../../nbs/world.env.ipynb #e36aa7b8
+@patch
+def step(
     world: World,
     key: jax.Array,
     state,  # one environment's state
@@ -118,9 +138,6 @@ def _step(
     terminated = logic.is_game_over(state, endless, *(static if world.spec is FULL else ()))
     return _strong(state), reward.astype(jnp.float32), terminated, ~terminated & (state.timestep >= world.max_timesteps)
 
-
-World.reset, World.encode, World.step = _first_state, _encode, _step
-
 # %% ../../nbs/world.env.ipynb #4ba0e4a9
 CHUNK = 4  # worlds in one call
 
@@ -129,16 +146,14 @@ CHUNK = 4  # worlds in one call
 def _reset_chunk(world: World, keys: jax.Array):
     return jax.vmap(world.reset)(keys)
 
-
-def _reset_many(world: World, key: jax.Array, n: int):
+# %% ../../nbs/world.env.ipynb #06b492c0
+@patch
+def reset_many(world: World, key: jax.Array, n: int):
     "The first states of `n` worlds; world i depends on `key` and i alone. Called from the host"
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(-(-n // CHUNK) * CHUNK))
     plain = World(world.env_name)  # one compiled function, however the world steps
     chunks = [_reset_chunk(plain, keys[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
-
-
-World.reset_many = _reset_many
 
 # %% ../../nbs/world.env.ipynb #d1a297a5
 def _new_worlds(world: World, key: jax.Array, numbers: jax.Array):
@@ -146,7 +161,7 @@ def _new_worlds(world: World, key: jax.Array, numbers: jax.Array):
     states = jax.vmap(world.reset)(jax.vmap(jax.random.fold_in, (None, 0))(key, numbers))
     return states, jax.vmap(world.encode)(states)
 
-
+# %% ../../nbs/world.env.ipynb #5765dc46
 def _reset_by_loop(world: World, key: jax.Array, ended: jax.Array, shown, chunk: int, at_least: int):
     "Builds worlds, `chunk` at a time, until there are `at_least` and every environment that ended has its own"
     n, num_ended, ended_first = len(ended), ended.sum(), jnp.argsort(~ended)
@@ -154,7 +169,9 @@ def _reset_by_loop(world: World, key: jax.Array, ended: jax.Array, shown, chunk:
     def build(carry):
         built, shown = carry
         numbers = built + jnp.arange(chunk)
-        target = jnp.where(numbers < num_ended, ended_first[jnp.minimum(numbers, n - 1)], n)  # n is out of range: dropped
+        target = jnp.where(
+            numbers < num_ended, ended_first[jnp.minimum(numbers, n - 1)], n
+        )  # n is out of range: dropped
         fresh = _new_worlds(world, key, numbers)
         return built + chunk, jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), shown, fresh)
 
@@ -167,7 +184,7 @@ def _reset_by_choice(world: World, key: jax.Array, ended: jax.Array, shown):
     pick = lambda old, new: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old)
     return jax.tree.map(pick, shown, fresh)
 
-
+# %% ../../nbs/world.env.ipynb #09fae4cc
 def _reset_ended(
     world: World,
     key: jax.Array,
@@ -194,7 +211,7 @@ class StepOut(NamedTuple):
     truncated: jax.Array  # (n,) bool
     achievements: jax.Array  # (n, achievements) bool, unlocked so far in this episode
 
-
+# %% ../../nbs/world.env.ipynb #fc732107
 def step_many(
     world: World,
     key: jax.Array,
@@ -203,7 +220,9 @@ def step_many(
 ) -> tuple:  # states after resets, StepOut
     "One step; each environment that ended gets a new world of its own"
     key_step, key_reset = jax.random.split(key)
-    states, reward, terminated, truncated = jax.vmap(world.step)(jax.random.split(key_step, len(actions)), states, actions)
+    states, reward, terminated, truncated = jax.vmap(world.step)(
+        jax.random.split(key_step, len(actions)), states, actions
+    )
     codes, achievements = jax.vmap(world.encode)(states), states.achievements.astype(bool)
     states, shown = _reset_ended(world, key_reset, terminated | truncated, (states, codes))
     return states, StepOut(shown, codes, reward, terminated, truncated, achievements)

@@ -50,9 +50,13 @@ def _on_floor(state, spec: ObsSpec, value: int):
     if value == old:
         return state
     if old == last and state.boss_progress > 0:
-        raise EditError(f"the necromancer has lost {int(state.boss_progress)} lives, and nobody leaves that fight: take a state of another floor")
+        raise EditError(
+            f"the necromancer has lost {int(state.boss_progress)} lives, and nobody leaves that fight: take a state of another floor"
+        )
     if value < last < points(state) + 1:
-        raise EditError(f"the player has had {points(state)} points of experience, which only floor {last} allows: set 'xp' lower first")
+        raise EditError(
+            f"the player has had {points(state)} points of experience, which only floor {last} allows: set 'xp' lower first"
+        )
     position = (state.up_ladders if value > old else state.down_ladders)[value]
     if state.mob_map[value][tuple(position)]:
         raise EditError(f"a mob stands where the ladder leads on floor {value}: choose another floor")
@@ -62,7 +66,7 @@ def _on_floor(state, spec: ObsSpec, value: int):
         state = state.replace(boss_timesteps_to_spawn_this_round=np.int32(full.BOSS_FIGHT_SPAWN_TURNS))
     return state.replace(player_level=np.int32(value), player_position=np.array(position, np.int32))
 
-
+# %% ../../nbs/world.numbers.ipynb #d1ef3e15
 def _boss(state, spec: ObsSpec, value: int):
     "The necromancer's guard up or down"
     guards = [mob.name for mob in mobs(state) if mob.group in ("melee_mobs", "ranged_mobs")]
@@ -70,12 +74,14 @@ def _boss(state, spec: ObsSpec, value: int):
         raise EditError(f"the necromancer is guarded while {', '.join(guards)} live: `clear_mobs` first")
     return state.replace(boss_timesteps_to_spawn_this_round=np.int32(0 if value else full.BOSS_FIGHT_SPAWN_TURNS))
 
-
+# %% ../../nbs/world.numbers.ipynb #25916161
 def _ladder_open(state, spec: ObsSpec, value: int):
     "As many monsters killed on this floor as open its ladder, or one too few"
     needed, floor = full.MONSTERS_KILLED_TO_CLEAR_LEVEL, int(state.player_level)
     killed = int(state.monsters_killed[floor])
-    return state.replace(monsters_killed=put(state.monsters_killed, floor, max(killed, needed) if value else min(killed, needed - 1)))
+    return state.replace(
+        monsters_killed=put(state.monsters_killed, floor, max(killed, needed) if value else min(killed, needed - 1))
+    )
 
 # %% ../../nbs/world.numbers.ipynb #d44571d9
 def _held(state, name: str, value: int):
@@ -89,7 +95,7 @@ def _held(state, name: str, value: int):
         change = {name: np.asarray(value, np.asarray(getattr(held, name)).dtype)}
     return state.replace(inventory=held.replace(**change))
 
-
+# %% ../../nbs/world.numbers.ipynb #fe9b1eb3
 def _books_found(state):
     "The chests of floors 3 and 4 opened, as far as books and spells show it"
     opened = state.chests_opened
@@ -98,7 +104,7 @@ def _books_found(state):
             opened = put(opened, floor, True)
     return state.replace(chests_opened=opened)
 
-
+# %% ../../nbs/world.numbers.ipynb #b517a763
 def _write(state, spec: ObsSpec, name: str, value):
     "The state with one number changed"
     derived = {"light": _at_light, "floor": _on_floor, "boss_vulnerable": _boss, "ladder_open": _ladder_open}
@@ -111,7 +117,9 @@ def _write(state, spec: ObsSpec, name: str, value):
     if name in POTIONS or name.startswith("armour_") or hasattr(state.inventory, name):
         state = _held(state, name, value)
         return _books_found(state) if name == "books" else state
-    field = {"sleeping": "is_sleeping", "resting": "is_resting"}.get(name, name if hasattr(state, name) else f"player_{name}")
+    field = {"sleeping": "is_sleeping", "resting": "is_resting"}.get(
+        name, name if hasattr(state, name) else f"player_{name}"
+    )
     return state.replace(**{field: np.asarray(value, np.asarray(getattr(state, field)).dtype)})
 
 # %% ../../nbs/world.numbers.ipynb #4b2b887a
@@ -126,16 +134,23 @@ def _checked(state, spec: ObsSpec, name: str, value):
     real = name == "light" or (name == "health" and spec is FULL)
     number = isinstance(value, (int, float, np.number, np.bool_)) and math.isfinite(value)
     if not number or not low <= value <= high or (name == "health" and value <= 0):
-        raise EditError(f"{name} is {value!r}, but this state allows {'more than ' * (name == 'health' and not low)}{low} to {high}")
+        raise EditError(
+            f"{name} is {value!r}, but this state allows {'more than ' * (name == 'health' and not low)}{low} to {high}"
+        )
     if not real and value != int(value):
         raise EditError(f"{name} is {value!r}, but the game counts it in whole numbers from {low} to {high}")
     if name in ("sword", "bow") and spec is FULL and not value and getattr(state, f"{name}_enchantment"):
         raise EditError(f"the {name} is enchanted: set_scalar(state, '{name}_enchantment', 0) first")
-    if name in ARMOUR and not value and np.any(state.armour_enchantments) and not np.any(put(state.inventory.armour, int(name[-1]), 0)):
+    if (
+        name in ARMOUR
+        and not value
+        and np.any(state.armour_enchantments)
+        and not np.any(put(state.inventory.armour, int(name[-1]), 0))
+    ):
         raise EditError("the armour is enchanted: set its four enchantments to 0 first")
     return float(value) if real else int(value)
 
-
+# %% ../../nbs/world.numbers.ipynb #2c7da2f2
 def set_scalar(
     state,  # one environment's state
     name: str,  # one of `ObsSpec.of(state).scalar_names`
@@ -155,7 +170,7 @@ def achievement_names(
     enum = full.Achievement if ObsSpec.of(state) is FULL else classic.Achievement
     return tuple(a.name.lower() for a in sorted(enum, key=lambda a: a.value))
 
-
+# %% ../../nbs/world.numbers.ipynb #e2edf5ed
 def set_achievement(
     state,  # one environment's state
     name: str,  # one of `achievement_names(state)`
@@ -169,11 +184,15 @@ def set_achievement(
     least, most = achievement_bounds(state)
     if not least[index] <= reached <= most[index]:
         shows = "it must have been reached" if least[index] else "it can't have been reached yet"
-        raise EditError(f"{name} can't be {bool(reached)}: from the rest of the state, {shows}; change that with `set_scalar` first")
+        raise EditError(
+            f"{name} can't be {bool(reached)}: from the rest of the state, {shows}; change that with `set_scalar` first"
+        )
     achievements = put(state.achievements, index, reached)
     if spec is FULL:
         floors = np.asarray(full.LEVEL_ACHIEVEMENT_MAP)[1:]
         entered = achievements[floors].astype(bool)
         if index in floors and (entered[1:] > entered[:-1]).any():
-            raise EditError(f"{name} can't be {bool(reached)}: floors are entered in order, and {np.flatnonzero(entered) + 1} are marked")
+            raise EditError(
+                f"{name} can't be {bool(reached)}: floors are entered in order, and {np.flatnonzero(entered) + 1} are marked"
+            )
     return state.replace(achievements=achievements)

@@ -40,7 +40,7 @@ class Tables(NamedTuple):
     mobs: np.ndarray  # (mobs * 4 ways, size, size, 4) float32
     player: np.ndarray  # (6, size, size, 4) float32
 
-
+# %% ../../nbs/world.pixels.ipynb #f7353d5a
 @cache
 def tables(spec: ObsSpec) -> Tables:
     "Built once for a process, in a fifth of a second; nothing is written anywhere"
@@ -52,10 +52,13 @@ def tables(spec: ObsSpec) -> Tables:
         first[name] = sum(map(len, parts))
         for glow in range(1 + 2 * (spec is FULL and name in GLOWS)):
             parts.append(np.stack([cell(spec, size, name, value, glow) for value in range(largest(spec, name) + 1)]))
-    return Tables(np.concatenate(parts).astype(np.uint8), len(parts[0]), first, mobs.reshape(-1, *mobs.shape[2:]), player)
+    return Tables(
+        np.concatenate(parts).astype(np.uint8), len(parts[0]), first, mobs.reshape(-1, *mobs.shape[2:]), player
+    )
 
 
-def _places(spec: ObsSpec) -> dict: return FULL_CELLS if spec is FULL else CLASSIC_CELLS
+def _places(spec: ObsSpec) -> dict:
+    return FULL_CELLS if spec is FULL else CLASSIC_CELLS
 
 # %% ../../nbs/world.pixels.ipynb #842d435f
 def _scalars(codes: jax.Array) -> dict:  # name -> (n,)
@@ -78,10 +81,12 @@ def _ground(codes: jax.Array, scalars: dict) -> jax.Array:  # (n, tiles) int32 i
     items = jnp.where((items == down) & closed, spec.item_names.index("ladder_down_blocked"), items)
     return jnp.where(blocks == DARK, len(spec.block_names), blocks) * len(spec.item_names) + items
 
-
+# %% ../../nbs/world.pixels.ipynb #56659782
 def _below(spec: ObsSpec, scalars: dict) -> jax.Array:  # (n, cells) int32 ids into `Tables.tiles`
     places, t = _places(spec), tables(spec)
-    at = np.full((4 if spec is FULL else 2) * spec.map_shape[1], len(places))  # which value stands in which cell; the last is the empty one
+    at = np.full(
+        (4 if spec is FULL else 2) * spec.map_shape[1], len(places)
+    )  # which value stands in which cell; the last is the empty one
     at[[row * spec.map_shape[1] + column for row, column in places.values()]] = np.arange(len(places))
     names, most = list(places), np.array([largest(spec, name) for name in places])
     value = jnp.minimum(jnp.stack([scalars[name] for name in names], -1), most)
@@ -103,19 +108,25 @@ def _with_creatures(
 
     def lay(below, above):  # (n, size, 3 * size), (n, size, size, 4)
         below, opacity = below.reshape(*above.shape[:-1], 3), above[..., 3:]
-        both = below * (1 - opacity) + above[..., :3] * opacity if soft else jnp.where(opacity > 0, above[..., :3], below)
+        both = (
+            below * (1 - opacity) + above[..., :3] * opacity if soft else jnp.where(opacity > 0, above[..., :3], below)
+        )
         return both.reshape(n, above.shape[1], -1)
 
     def one(tiles, slot):
         tile, mob = slot
         row, column = tile // columns, tile % columns  # `EMPTY` lies outside: dropped
         below = tiles.at[jnp.arange(n), row, :, column].get(mode="clip")
-        return tiles.at[jnp.arange(n), row, :, column].set(lay(below, look(t.mobs, mob)), mode="drop", unique_indices=True), None
+        return tiles.at[jnp.arange(n), row, :, column].set(
+            lay(below, look(t.mobs, mob)), mode="drop", unique_indices=True
+        ), None
 
     centre = (slice(None), spec.map_shape[0] // 2, slice(None), columns // 2)
     pose = jnp.where(scalars["sleeping"] > 0, 5, scalars["direction"].clip(0, 4))
     tiles = tiles.at[centre].set(lay(tiles[centre], look(t.player, pose)))
-    mob_tile, mob_id, flight = (codes[:, spec.slices[part]].astype(jnp.int32).T for part in ("mob_tile", "mob_id", "flight"))
+    mob_tile, mob_id, flight = (
+        codes[:, spec.slices[part]].astype(jnp.int32).T for part in ("mob_tile", "mob_id", "flight")
+    )
     return jax.lax.scan(one, tiles, (mob_tile, 4 * mob_id + jnp.maximum(flight, 1) - 1))[0]
 
 # %% ../../nbs/world.pixels.ipynb #d78fe741
@@ -129,9 +140,13 @@ def _light(spec: ObsSpec, scalars: dict) -> tuple[jax.Array, jax.Array, jax.Arra
         return awake * (light + 0.5 * (1 - light) * (1 - grey)), jnp.zeros_like(light), awake[:, None] * added
     colour, luminance, added = light + 0.2 * (1 - light), 0.3 * (1 - light), 0.5 * (1 - light)[:, None] * NIGHT
     dream = 0.5 * added @ LUMINANCE[:, None] + np.array([0, 0, 8], np.float32)
-    return jnp.where(asleep, 0, colour), jnp.where(asleep, 0.5 * (colour + luminance), luminance), jnp.where(asleep[:, None], dream, added)
+    return (
+        jnp.where(asleep, 0, colour),
+        jnp.where(asleep, 0.5 * (colour + luminance), luminance),
+        jnp.where(asleep[:, None], dream, added),
+    )
 
-
+# %% ../../nbs/world.pixels.ipynb #949ad886
 def _lit(tiles: jax.Array, codes: jax.Array, scalars: dict) -> jax.Array:  # as `tiles`, float32
     "The map's rows under the light, the cells below as they are"
     spec = ObsSpec.of(codes)
@@ -158,7 +173,9 @@ def pixels(
     spec = ObsSpec.of(codes)
     leading, codes = codes.shape[:-1], jnp.asarray(codes).reshape(-1, spec.width)
     scalars, t, size = _scalars(codes), tables(spec).tiles, tile_size(spec)
-    ids = jnp.concatenate([_ground(codes, scalars), _below(spec, scalars)], -1).reshape(len(codes), -1, spec.map_shape[1])
+    ids = jnp.concatenate([_ground(codes, scalars), _below(spec, scalars)], -1).reshape(
+        len(codes), -1, spec.map_shape[1]
+    )
     tiles = jnp.take(jnp.asarray(t.reshape(len(t), size, -1)), ids, axis=0, mode="clip").swapaxes(2, 3)
     tiles = _with_creatures(tiles if spec is FULL else tiles.astype(jnp.float32), codes, scalars)
     return (_lit(tiles, codes, scalars) * np.float32(1 / 255)).reshape(*leading, *frame_shape(spec))

@@ -13,7 +13,16 @@ from .codes import DARK, EMPTY, FLIGHTS, FULL, Unpacked, unpack
 from .creatures import _health
 from .edits import PLANTS, RIPE_AGE
 from .numbers import _write
-from .rules import CLASSIC_GROUPS, DIRECTIONS, FULL_GROUPS, HEADINGS, LADDERS, achievement_bounds, blank_state, put
+from craftax_nb.world.rules import (
+    CLASSIC_GROUPS,
+    DIRECTIONS,
+    FULL_GROUPS,
+    HEADINGS,
+    LADDERS,
+    achievement_bounds,
+    blank_state,
+    put,
+)
 
 # %% auto #0
 __all__ = ['state_of']
@@ -41,7 +50,11 @@ def _laid(state, spec, parts: Unpacked, floor):
     for name, age in zip(PLANTS, (0, RIPE_AGE), strict=True):
         tiles = np.argwhere(parts.blocks == spec.block_names.index(name)) + corner
         slots = np.flatnonzero(~state.growing_plants_mask)[: len(tiles)]
-        grown = {"growing_plants_mask": True, "growing_plants_positions": tiles[: len(slots)], "growing_plants_age": age}
+        grown = {
+            "growing_plants_mask": True,
+            "growing_plants_positions": tiles[: len(slots)],
+            "growing_plants_age": age,
+        }
         state = state.replace(**{field: put(getattr(state, field), slots, value) for field, value in grown.items()})
     if spec is not FULL:
         return state
@@ -64,17 +77,29 @@ def _peopled(state, spec, parts: Unpacked, floor):
         members, at = getattr(state, groups[index]), int(slot) - sum(sizes[:index])
         if not 0 <= at < sizes[index]:  # a code that `encode` didn't make
             at = int(np.argmin(members.mask[floor]))
-        where = np.array(divmod(int(parts.mob_tile[slot]), spec.map_shape[1])) + state.player_position - np.array(spec.map_shape) // 2
+        where = (
+            np.array(divmod(int(parts.mob_tile[slot]), spec.map_shape[1]))
+            + state.player_position
+            - np.array(spec.map_shape) // 2
+        )
         fields = {"position": where, "mask": True}
         if groups[index] not in HEADINGS:
-            fields["health"] = _health()[kind, index] if spec is FULL else getattr(ClassicParams(), f"{spec.mob_names[index]}_health")
+            fields["health"] = (
+                _health()[kind, index] if spec is FULL else getattr(ClassicParams(), f"{spec.mob_names[index]}_health")
+            )
             state = state.replace(mob_map=put(state.mob_map, (*floor, *where), True))
         else:
             heading, way = HEADINGS[groups[index]], DIRECTIONS.get(FLIGHTS[parts.flight[slot]], (0, 0))
             state = state.replace(**{heading: put(getattr(state, heading), (*floor, at), way)})
         if spec is FULL:
             fields["type_id"] = kind
-        state = state.replace(**{groups[index]: members.replace(**{f: put(getattr(members, f), (*floor, at), x) for f, x in fields.items()})})
+        state = state.replace(
+            **{
+                groups[index]: members.replace(
+                    **{f: put(getattr(members, f), (*floor, at), x) for f, x in fields.items()}
+                )
+            }
+        )
     return state
 
 # %% ../../nbs/world.rebuild.ipynb #84c46f22

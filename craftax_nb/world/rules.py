@@ -38,7 +38,7 @@ def as_numpy(
     typed_key = lambda x: isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
     return jax.tree.map(lambda x: x if typed_key(x) else np.asarray(x), state)
 
-
+# %% ../../nbs/world.rules.ipynb #df316684
 def stack(
     states: Sequence,  # states of one environment each
 ):  # a batch: every leaf has a new first axis
@@ -46,14 +46,14 @@ def stack(
     join = lambda *xs: np.stack(xs) if isinstance(xs[0], (np.ndarray, np.generic)) else jnp.stack(xs)
     return jax.tree.map(join, *[as_numpy(state) for state in states])
 
-
+# %% ../../nbs/world.rules.ipynb #561dff8a
 def put(array, index, value) -> np.ndarray:
     "A copy of `array` with one entry changed"
     array = np.array(array)
     array[index] = value
     return array
 
-
+# %% ../../nbs/world.rules.ipynb #8a46a713
 def unstack(
     states,  # a batch
 ) -> list:  # its states, one by one
@@ -73,13 +73,26 @@ def blank_state(
     shapes = jax.eval_shape(env.reset_env, key, env.default_params)[1]
     state = jax.tree.map(lambda x: key if x.dtype == key.dtype else np.zeros(x.shape, x.dtype), shapes)
     grass = np.full_like(state.map, full.BlockType.GRASS.value)
-    needs = {f"player_{name}": np.asarray(9, getattr(state, f"player_{name}").dtype) for name in ("health", "food", "drink", "energy")}
+    needs = {
+        f"player_{name}": np.asarray(9, getattr(state, f"player_{name}").dtype)
+        for name in ("health", "food", "drink", "energy")
+    }
     middle, up = np.array(grass.shape[-2:], np.int32) // 2, np.int32(full.Action.UP.value)
-    state = state.replace(map=grass, player_position=middle, player_direction=up, light_level=np.float32(1), timestep=np.int32(60), **needs)
+    state = state.replace(
+        map=grass,
+        player_position=middle,
+        player_direction=up,
+        light_level=np.float32(1),
+        timestep=np.int32(60),
+        **needs,
+    )
     return state if env_name == CLASSIC.env_name else _blank_floors(state)
 
-
-LADDERS = {"ladder_down": ("down_ladders", (8,)), "ladder_up": ("up_ladders", (0, 8))}  # the record of where it is, and the floors without one
+# %% ../../nbs/world.rules.ipynb #2a365982
+LADDERS = {
+    "ladder_down": ("down_ladders", (8,)),
+    "ladder_up": ("up_ladders", (0, 8)),
+}  # the record of where it is, and the floors without one
 
 
 def _blank_floors(state):
@@ -91,8 +104,13 @@ def _blank_floors(state):
     records = {record: np.full_like(getattr(state, record), corners[item]) for item, (record, _) in LADDERS.items()}
     ones = {f"player_{name}": np.int32(1) for name in ("dexterity", "strength", "intelligence")}
     return state.replace(
-        light_map=np.ones_like(state.light_map), item_map=items, monsters_killed=np.int32([10] + [0] * 8), player_mana=np.int32(9),
-        boss_timesteps_to_spawn_this_round=np.int32(full.BOSS_FIGHT_SPAWN_TURNS), **records, **ones,
+        light_map=np.ones_like(state.light_map),
+        item_map=items,
+        monsters_killed=np.int32([10] + [0] * 8),
+        player_mana=np.int32(9),
+        boss_timesteps_to_spawn_this_round=np.int32(full.BOSS_FIGHT_SPAWN_TURNS),
+        **records,
+        **ones,
     )
 
 # %% ../../nbs/world.rules.ipynb #3c645bb0
@@ -110,27 +128,35 @@ def opened(state) -> tuple:
     "(state in numpy, spec, index of the player's floor); EditError for a batch"
     state, spec = as_numpy(state), ObsSpec.of(state)
     if state.player_position.shape != (2,):
-        raise EditError(f"an edit takes one state, not a batch of shape {state.player_position.shape[:-1]}: use `unstack` first")
+        raise EditError(
+            f"an edit takes one state, not a batch of shape {state.player_position.shape[:-1]}: use `unstack` first"
+        )
     return state, spec, (int(state.player_level),) if spec is FULL else ()
 
-
+# %% ../../nbs/world.rules.ipynb #c986d049
 def name_id(names: Sequence[str], name: str, what: str) -> int:
     if name not in names:
         raise EditError(f"{name!r} is no {what}; there are {', '.join(n for n in names if not n.startswith('unused'))}")
     return names.index(name)
 
-
+# %% ../../nbs/world.rules.ipynb #5123a82c
 def tile_at(state, where) -> tuple[int, int]:
     "The tile at an offset from the player; EditError beyond the map's edge, or for anything but two whole numbers"
-    if not isinstance(where, (tuple, list, np.ndarray)) or len(where) != 2 or not all(isinstance(x, (int, np.integer)) for x in where):
+    if (
+        not isinstance(where, (tuple, list, np.ndarray))
+        or len(where) != 2
+        or not all(isinstance(x, (int, np.integer)) for x in where)
+    ):
         raise EditError(f"{where!r} is no place: a place is (row, column), in whole steps from the player")
     row, column = (int(p + o) for p, o in zip(state.player_position, where, strict=True))
     height, width = state.map.shape[-2:]
     if not (0 <= row < height and 0 <= column < width):
-        raise EditError(f"{tuple(where)} from the player is tile ({row}, {column}), outside the map of {height} x {width}: choose a nearer place")
+        raise EditError(
+            f"{tuple(where)} from the player is tile ({row}, {column}), outside the map of {height} x {width}: choose a nearer place"
+        )
     return row, column
 
-
+# %% ../../nbs/world.rules.ipynb #a63943e9
 def offset_of(state, tile) -> tuple[int, int]:
     return tuple(int(x) for x in np.asarray(tile) - state.player_position)
 
@@ -145,7 +171,7 @@ class Mob:
     group: str  # the state's list that holds it
     slot: int
 
-
+# %% ../../nbs/world.rules.ipynb #f4399de4
 def mobs(
     state,  # one environment's state
 ) -> list[Mob]:
@@ -176,7 +202,7 @@ def _collisions() -> np.ndarray:
     "(type, class, 3): whether ground, water and lava stop a mob; classes in the order of `FULL_GROUPS`"
     return np.asarray(full.MOB_TYPE_COLLISION_MAPPING).astype(bool)[:, [1, 0, 2, 3, 3]]
 
-
+# %% ../../nbs/world.rules.ipynb #0865437f
 def stopped(spec: ObsSpec, mob: str | None, block: int) -> bool:
     "Whether `mob` (None: the player) can't stand on a block"
     if mob is None:
@@ -210,8 +236,13 @@ NEEDS = ("food", "drink", "energy")
 ATTRIBUTES = ("dexterity", "strength", "intelligence")
 SPELLS = ("fireball", "iceball")
 RANGES = {
-    **dict.fromkeys([*MATERIALS, *POTIONS], (0, 99)), **dict.fromkeys(("pickaxe", "sword"), (0, 4)), **dict.fromkeys(("bow", "ladder_open"), (0, 1)),
-    "direction": (1, 4), "light": (0, 1), "floor": (0, 8), **{f"armour_{i}": (0, 2) for i in range(4)},
+    **dict.fromkeys([*MATERIALS, *POTIONS], (0, 99)),
+    **dict.fromkeys(("pickaxe", "sword"), (0, 4)),
+    **dict.fromkeys(("bow", "ladder_open"), (0, 1)),
+    "direction": (1, 4),
+    "light": (0, 1),
+    "floor": (0, 8),
+    **{f"armour_{i}": (0, 2) for i in range(4)},
 }
 
 
@@ -219,19 +250,35 @@ def points(state) -> int:
     "The points of experience that a player of Craftax has, spent or not: one for each floor entered"
     return int(state.player_xp) + sum(int(getattr(state, f"player_{n}")) - 1 for n in ATTRIBUTES)
 
-
+# %% ../../nbs/world.rules.ipynb #102e36cb
 def _most(state) -> dict[str, float]:
     "The greatest value of every number of Craftax that others bound; the least is 0, but for attributes"
     attribute = {n: int(getattr(state, f"player_{n}")) for n in ATTRIBUTES}
-    held, spells, last = state.inventory, np.asarray(state.learned_spells).astype(int), int(state.player_level) == len(state.map) - 1
+    held, spells, last = (
+        state.inventory,
+        np.asarray(state.learned_spells).astype(int),
+        int(state.player_level) == len(state.map) - 1,
+    )
     spare = len(state.map) - 2 + last - points(state)
-    most = {"health": 8 + attribute["strength"], "mana": 6 + 3 * attribute["intelligence"], "xp": int(state.player_xp) + spare}
+    most = {
+        "health": 8 + attribute["strength"],
+        "mana": 6 + 3 * attribute["intelligence"],
+        "xp": int(state.player_xp) + spare,
+    }
     most |= {n: 7 + 2 * attribute["dexterity"] for n in NEEDS}
     most |= {n: max(value, min(EnvParams().max_attribute, value + spare)) for n, value in attribute.items()}
-    most |= {"sword_enchantment": 2 * bool(held.sword), "bow_enchantment": 2 * bool(held.bow), "books": 2 - spells.sum()}
+    most |= {
+        "sword_enchantment": 2 * bool(held.sword),
+        "bow_enchantment": 2 * bool(held.bow),
+        "books": 2 - spells.sum(),
+    }
     most |= {f"armour_enchantment_{i}": 2 * bool(np.sum(held.armour)) for i in range(4)}
     most |= {n: min(1, 2 - int(held.books) - spells[1 - i]) for i, n in enumerate(SPELLS)}
-    return most | {"boss_vulnerable": int(last), "sleeping": 1 - bool(state.is_resting), "resting": 1 - bool(state.is_sleeping)}
+    return most | {
+        "boss_vulnerable": int(last),
+        "sleeping": 1 - bool(state.is_resting),
+        "resting": 1 - bool(state.is_sleeping),
+    }
 
 # %% ../../nbs/world.rules.ipynb #be3ae092
 def scalar_range(
@@ -263,24 +310,45 @@ def _shown_full(state) -> tuple[dict[str, bool], dict[str, bool]]:
     "(what must have been achieved, what can have been only if so), by name; Craftax"
     held, armour = state.inventory, np.asarray(state.inventory.armour)
     level, spells = int(state.player_level), np.asarray(state.learned_spells).astype(bool)
-    must = {f"make_{tier}_{tool}": getattr(held, tool) > i for tool in ("pickaxe", "sword") for i, tier in enumerate(TIERS)}
-    must |= {"make_diamond_armour": (armour == 2).any(), "find_bow": held.bow > 0, "enchant_sword": state.sword_enchantment > 0}
-    must |= {f"learn_{spell}": spells[i] for i, spell in enumerate(SPELLS)} | {"enchant_armour": np.any(state.armour_enchantments)}
-    must |= {"damage_necromancer": state.boss_progress > 0, "defeat_necromancer": state.boss_progress >= len(state.map) - 1}
-    only = must | {f"cast_{spell}": spells[i] for i, spell in enumerate(SPELLS)} | {"fire_bow": held.bow > 0, "make_iron_armour": armour.any()}
+    must = {
+        f"make_{tier}_{tool}": getattr(held, tool) > i for tool in ("pickaxe", "sword") for i, tier in enumerate(TIERS)
+    }
+    must |= {
+        "make_diamond_armour": (armour == 2).any(),
+        "find_bow": held.bow > 0,
+        "enchant_sword": state.sword_enchantment > 0,
+    }
+    must |= {f"learn_{spell}": spells[i] for i, spell in enumerate(SPELLS)} | {
+        "enchant_armour": np.any(state.armour_enchantments)
+    }
+    must |= {
+        "damage_necromancer": state.boss_progress > 0,
+        "defeat_necromancer": state.boss_progress >= len(state.map) - 1,
+    }
+    only = (
+        must
+        | {f"cast_{spell}": spells[i] for i, spell in enumerate(SPELLS)}
+        | {"fire_bow": held.bow > 0, "make_iron_armour": armour.any()}
+    )
     entered = [full.Achievement(i).name.lower() for i in np.asarray(full.LEVEL_ACHIEVEMENT_MAP)[1:].tolist()]
-    must |= {name: max(level, points(state)) > i for i, name in enumerate(entered)} | {"make_iron_armour": (armour == 1).any()}
+    must |= {name: max(level, points(state)) > i for i, name in enumerate(entered)} | {
+        "make_iron_armour": (armour == 1).any()
+    }
     only |= {entered[-1]: level == len(entered)}
     must |= {f"collect_{name}": getattr(held, name) > 0 for name in MATERIALS[:8]}
     must |= {"make_torch": held.torches > 0, "make_arrow": held.arrows > 0}
-    must["open_chest"] = np.any(state.chests_opened) or np.any(held.potions) or held.books > 0 or spells.any() or held.bow > 0
+    must["open_chest"] = (
+        np.any(state.chests_opened) or np.any(held.potions) or held.books > 0 or spells.any() or held.bow > 0
+    )
     return must, only
 
-
+# %% ../../nbs/world.rules.ipynb #30d6fb30
 def _shown_classic(state) -> tuple[dict[str, bool], dict[str, bool]]:
     "As `_shown_full`, of Classic"
     tools = {f"make_{tool}": getattr(state.inventory, tool) > 0 for tool in CLASSIC_TOOLS}
-    return tools | {f"collect_{n}": getattr(state.inventory, n) > 0 for n in "wood stone coal iron diamond sapling".split()}, tools
+    return tools | {
+        f"collect_{n}": getattr(state.inventory, n) > 0 for n in "wood stone coal iron diamond sapling".split()
+    }, tools
 
 # %% ../../nbs/world.rules.ipynb #9254e319
 def achievement_bounds(
@@ -288,7 +356,9 @@ def achievement_bounds(
 ) -> tuple[np.ndarray, np.ndarray]:  # (achievements,) bool each
     "Which achievements the state shows to be reached, and which can have been reached"
     state, spec, _ = opened(state)
-    (must, only), enum = (_shown_full(state), full.Achievement) if spec is FULL else (_shown_classic(state), classic.Achievement)
+    (must, only), enum = (
+        (_shown_full(state), full.Achievement) if spec is FULL else (_shown_classic(state), classic.Achievement)
+    )
     least, most = np.zeros(len(enum), bool), np.ones(len(enum), bool)
     for bound, known in ((least, must), (most, only)):
         for name, value in known.items():

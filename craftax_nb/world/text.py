@@ -20,12 +20,40 @@ __all__ = ['TEXT_FORMATS', 'RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'S
 # %% ../../nbs/world.text.ipynb #4c8c9741
 TEXT_FORMATS = ("filtered", "full", "nearest")
 RENAMED = {
-    "crafting_table": "table", "out_of_bounds": "edge of the world", "grave2": "grave", "grave3": "grave", "wall_moss": "mossy wall",
-    "enchantment_table_fire": "fire enchantment table", "enchantment_table_ice": "ice enchantment table",
-    "necromancer_vulnerable": "vulnerable necromancer", "ladder_down_blocked": "blocked ladder down",
+    "crafting_table": "table",
+    "out_of_bounds": "edge of the world",
+    "grave2": "grave",
+    "grave3": "grave",
+    "wall_moss": "mossy wall",
+    "enchantment_table_fire": "fire enchantment table",
+    "enchantment_table_ice": "ice enchantment table",
+    "necromancer_vulnerable": "vulnerable necromancer",
+    "ladder_down_blocked": "blocked ladder down",
 }
-PLAIN = {"invalid", "out_of_bounds", "grass", "path", "sand", "gravel", "fire_grass", "ice_grass", "wall", "wall_moss", "darkness"}
-FLOORS = ("overworld", "dungeon", "gnomish mines", "sewers", "vault", "troll mines", "fire realm", "ice realm", "graveyard")
+PLAIN = {
+    "invalid",
+    "out_of_bounds",
+    "grass",
+    "path",
+    "sand",
+    "gravel",
+    "fire_grass",
+    "ice_grass",
+    "wall",
+    "wall_moss",
+    "darkness",
+}
+FLOORS = (
+    "overworld",
+    "dungeon",
+    "gnomish mines",
+    "sewers",
+    "vault",
+    "troll mines",
+    "fire realm",
+    "ice realm",
+    "graveyard",
+)
 
 
 def word(
@@ -76,7 +104,7 @@ class Lexicon:
     mobs: np.ndarray  # (256, tiles) object: "zombie 2 up"
     bearings: np.ndarray  # (kinds + mob names, tiles) object: "tree, 2 steps north"
 
-
+# %% ../../nbs/world.text.ipynb #052c5c07
 @cache
 def lexicon(spec: ObsSpec) -> Lexicon:
     "The `Lexicon` of `spec`"
@@ -91,9 +119,26 @@ def lexicon(spec: ObsSpec) -> Lexicon:
     places, steps = np.array([place(*rc) for rc in away.T], object), np.abs(away).sum(0)
     mobs = np.array([*spec.mob_names] + [""] * (256 - len(spec.mob_names)), object)
     seen = np.array(kinds, object)[:, None] + " " + places
-    bearings = np.array([*kinds, *spec.mob_names], object)[:, None] + ", " + np.array([bearing(*rc) for rc in away.T.tolist()], object)
+    bearings = (
+        np.array([*kinds, *spec.mob_names], object)[:, None]
+        + ", "
+        + np.array([bearing(*rc) for rc in away.T.tolist()], object)
+    )
     order = np.argsort(steps, kind="stable")
-    return Lexicon(spec, blocks, items, block_kinds, item_kinds, tuple(kinds), places, steps, order, seen, mobs[:, None] + " " + places, bearings)
+    return Lexicon(
+        spec,
+        blocks,
+        items,
+        block_kinds,
+        item_kinds,
+        tuple(kinds),
+        places,
+        steps,
+        order,
+        seen,
+        mobs[:, None] + " " + places,
+        bearings,
+    )
 
 # %% ../../nbs/world.text.ipynb #f6149d12
 def _joined(
@@ -108,7 +153,9 @@ def _joined(
     "One sentence a state"
     ends, entries = np.bincount(rows, minlength=n).cumsum().tolist(), entries.tolist()
     starts = [0, *ends[:-1]]
-    return [f"{before}{comma.join(entries[a:b])}{after}" if b > a else nothing for a, b in zip(starts, ends, strict=True)]
+    return [
+        f"{before}{comma.join(entries[a:b])}{after}" if b > a else nothing for a, b in zip(starts, ends, strict=True)
+    ]
 
 # %% ../../nbs/world.text.ipynb #a04cb95e
 COUNTS = np.array(["", ""] + [f" ({i})" for i in range(2, 256)], object)
@@ -129,7 +176,7 @@ def _nearest_things(parts: Unpacked, lex: Lexicon) -> tuple[np.ndarray, ...]:
     key = np.flatnonzero(counts)
     return key // kinds, key % kinds, nearest[key], counts[key]
 
-
+# %% ../../nbs/world.text.ipynb #c3a50b2c
 def _things(parts: Unpacked, lex: Lexicon) -> list[str]:
     row, kind, near, count = _nearest_things(parts, lex)
     sort = np.lexsort((kind, near, row))
@@ -152,12 +199,30 @@ def _nearest(parts: Unpacked, lex: Lexicon) -> list[str]:
     key = mob_row * names + kinds + parts.mob_id[mob_row, slot]
     sort = np.lexsort((rank, key))
     first = sort[np.diff(key[sort], prepend=-1) > 0]
-    row, kind, near = (np.concatenate(pair) for pair in ((row, mob_row[first]), (kind, key[first] % names), (near, rank[first])))
+    row, kind, near = (
+        np.concatenate(pair) for pair in ((row, mob_row[first]), (kind, key[first] % names), (near, rank[first]))
+    )
     sort = np.lexsort((kind, near, row))
-    return _joined(row[sort], lex.bearings[kind[sort], lex.order[near[sort]]], n, " Nearest: ", ".", " Nothing of use is in view.", "; ")
+    return _joined(
+        row[sort],
+        lex.bearings[kind[sort], lex.order[near[sort]]],
+        n,
+        " Nearest: ",
+        ".",
+        " Nothing of use is in view.",
+        "; ",
+    )
 
 # %% ../../nbs/world.text.ipynb #05b797fb
-PLURALS = {"diamond": "diamonds", "sapphire": "sapphires", "ruby": "rubies", "sapling": "saplings", "torches": "torches", "arrows": "arrows", "books": "books"}
+PLURALS = {
+    "diamond": "diamonds",
+    "sapphire": "sapphires",
+    "ruby": "rubies",
+    "sapling": "saplings",
+    "torches": "torches",
+    "arrows": "arrows",
+    "books": "books",
+}
 SINGULARS = {"torches": "torch", "arrows": "arrow", "books": "book"}
 TIERS = ("", "wood", "stone", "iron", "diamond")
 ARMOUR = ("helmet", "chestplate", "leggings", "boots")
@@ -185,7 +250,9 @@ def _belonging(
     return f"{value} {PLURALS.get(name, name) if value > 1 else SINGULARS.get(name, name)}"
 
 # %% ../../nbs/world.text.ipynb #449bf18d
-NOT_CARRIED = set("health food drink energy mana xp dexterity strength intelligence direction light sleeping resting floor ladder_open boss_vulnerable".split())
+NOT_CARRIED = set(
+    "health food drink energy mana xp dexterity strength intelligence direction light sleeping resting floor ladder_open boss_vulnerable".split()
+)
 
 
 @cache
@@ -194,7 +261,7 @@ def _carried(spec: ObsSpec) -> tuple[list[str], np.ndarray]:
     names = [name for name in spec.count_names if name not in NOT_CARRIED and "enchantment" not in name]
     return names, np.array([[_belonging(n, i, e) for e in range(3) for i in range(256)] for n in names], object)
 
-
+# %% ../../nbs/world.text.ipynb #bcc727a1
 def _belongings(parts: Unpacked) -> list[str]:
     names, words = _carried(parts.spec)
     held = np.stack([parts.scalar(name) for name in names], -1).astype(np.int64)
@@ -216,7 +283,11 @@ def _needs(parts: Unpacked) -> list[str]:
     names = [n for n in "health food drink energy mana".split() if n in parts.spec.scalar_names]
     filled = [f" {n.capitalize() if n == 'health' else n} {{}}" for n in names]
     lines = list(map((",".join(filled)).format, *(number(n) for n in names)))
-    extras = {n: start for n, start in {"xp": 0, "dexterity": 1, "strength": 1, "intelligence": 1}.items() if n in parts.spec.scalar_names}
+    extras = {
+        n: start
+        for n, start in {"xp": 0, "dexterity": 1, "strength": 1, "intelligence": 1}.items()
+        if n in parts.spec.scalar_names
+    }
     for name, start in extras.items():
         value = parts.scalar(name)
         for i in np.flatnonzero(value > start):
@@ -224,7 +295,9 @@ def _needs(parts: Unpacked) -> list[str]:
     return [line + "." for line in lines]
 
 # %% ../../nbs/world.text.ipynb #1df3608a
-AHEAD = np.array([[0, 0], [0, -1], [0, 1], [-1, 0], [1, 0]])  # rows and columns by direction: none, left, right, up, down
+AHEAD = np.array(
+    [[0, 0], [0, -1], [0, 1], [-1, 0], [1, 0]]
+)  # rows and columns by direction: none, left, right, up, down
 POSTURES = np.array(["You stand on ", "You sleep on ", "You rest on "], object)
 LIGHTS = np.array(["daylight", "dusk", "night"], object)
 SHADES = np.array(["", ", partly dark", ", mostly dark", ", all dark"], object)
@@ -240,22 +313,33 @@ def _top(parts: Unpacked, lex: Lexicon, rows, columns) -> list[str]:
         words[i] = parts.spec.mob_names[mob]
     return words.tolist()
 
-
+# %% ../../nbs/world.text.ipynb #b5a1cc61
 def _where(parts: Unpacked, lex: Lexicon) -> tuple[list[str], list[str]]:  # the first and the last sentence
     spec, n = parts.spec, len(parts.blocks)
     middle = np.array(spec.map_shape) // 2
     ahead = middle + AHEAD[parts.scalar("direction").clip(0, 4)]
-    posture = np.where(parts.scalar("sleeping") > 0, 1, 2 * (parts.scalar("resting") > 0) if "resting" in spec.scalar_names else 0)
+    posture = np.where(
+        parts.scalar("sleeping") > 0, 1, 2 * (parts.scalar("resting") > 0) if "resting" in spec.scalar_names else 0
+    )
     ground = lex.block_words[parts.blocks[:, middle[0], middle[1]]].tolist()
-    first = [f"{p}{on}, facing {front}." for p, on, front in zip(POSTURES[posture].tolist(), ground, _top(parts, lex, *ahead.T), strict=True)]
+    first = [
+        f"{p}{on}, facing {front}."
+        for p, on, front in zip(POSTURES[posture].tolist(), ground, _top(parts, lex, *ahead.T), strict=True)
+    ]
     light = LIGHTS[np.digitize(parts.scalar("light"), [0.6, 0.3])].tolist()
     if "floor" not in spec.scalar_names:
         return first, [f" It is {when}." for when in light]
     floor, dark = parts.scalar("floor").clip(0, 8), (parts.blocks == DARK).reshape(n, -1).mean(-1)
     shade = SHADES[np.select([dark == 0, dark < 0.5, dark < 1], [0, 1, 2], 3)].tolist()
-    way = np.where(floor == 8, np.where(parts.scalar("boss_vulnerable") > 0, ", necromancer vulnerable", ", necromancer shielded"),
-                   np.where(parts.scalar("ladder_open") > 0, ", ladder down open", ", ladder down blocked")).tolist()
-    last = [f" Floor {f}, {FLOORS[f]}{', ' + when if f == 0 else dim}{open_}." for f, when, dim, open_ in zip(floor.tolist(), light, shade, way, strict=True)]
+    way = np.where(
+        floor == 8,
+        np.where(parts.scalar("boss_vulnerable") > 0, ", necromancer vulnerable", ", necromancer shielded"),
+        np.where(parts.scalar("ladder_open") > 0, ", ladder down open", ", ladder down blocked"),
+    ).tolist()
+    last = [
+        f" Floor {f}, {FLOORS[f]}{', ' + when if f == 0 else dim}{open_}."
+        for f, when, dim, open_ in zip(floor.tolist(), light, shade, way, strict=True)
+    ]
     return first, last
 
 # %% ../../nbs/world.text.ipynb #274a9539
@@ -270,7 +354,10 @@ def _tiles(parts: Unpacked, lex: Lexicon) -> list[str]:
         flat[i, tile] = f"{parts.spec.mob_names[mob]} on {flat[i, tile]}"
     labels = [place(r - rows // 2, 0).replace("here", "your row") for r in range(rows)]
     head = f" Each line is a row of tiles, from {columns // 2} left to {columns // 2} right of you.\n"
-    return [head + "\n".join(f"{label}: {', '.join(line)}" for label, line in zip(labels, state, strict=True)) + "\n" for state in words.tolist()]
+    return [
+        head + "\n".join(f"{label}: {', '.join(line)}" for label, line in zip(labels, state, strict=True)) + "\n"
+        for state in words.tolist()
+    ]
 
 # %% ../../nbs/world.text.ipynb #de0b205d
 def describe(
