@@ -8,25 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
 import shutil
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from fastcore.basics import patch
 
-from .columns import Column, checked_rows, gather
-from ..jobs.checkpoints import DatasetError, find_dataset
 from ..jobs.files import read_json, remove_leftovers, resolve, show_path, whole_folder, write_json
-from ..world.codes import ObsSpec
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['STEP_COLUMNS', 'SCHEMA', 'WORLD', 'VIEW_FILE', 'Episode', 'EpisodeWriter', 'write_shard', 'Dataset', 'load_dataset',
-           'copy_episodes']
+__all__ = ['STEP_COLUMNS', 'SCHEMA', 'WORLD', 'Episode', 'EpisodeWriter', 'sha256_of', 'write_shard']
 
 # %% ../../nbs/data.shards.ipynb #c0cc63e2
 STEP_COLUMNS = {
@@ -198,7 +192,8 @@ def _join(
 SCHEMA = 2  # 2: codes hold flight and brightness
 
 
-def _sha(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    "The SHA-256 of a file, in hexadecimal"
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -233,255 +228,5 @@ def write_shard(
             "written": time.time(),
         }
         write_json(
-            new / "shard.json", about | {"sha256": {f"{name}.npy": _sha(new / f"{name}.npy") for name in columns}}
+            new / "shard.json", about | {"sha256": {f"{name}.npy": sha256_of(new / f"{name}.npy") for name in columns}}
         )
-
-# %% ../../nbs/data.shards.ipynb #5abec4bd
-class Dataset:
-    "The episodes of a folder, or some of them (`view`)"
-
-    def __init__(
-        self,
-        folder: str | Path,  # that holds shards
-    ):
-        self.folder = Path(folder)
-        self.shards = sorted(p.parent for p in self.folder.glob("shard-*/shard.json"))
-        if not self.shards:
-            raise DatasetError(
-                f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"
-            )
-        self.about, self.said, self.chosen = [read_json(path / "shard.json") for path in self.shards], "", None
-        _check_alike(self.folder, self.about)
-        _allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 2))
-        self._parts = {
-            name: [np.load(path / f"{name}.npy", mmap_mode="r") for path in self.shards]
-            for name in (*STEP_COLUMNS, "codes", "unlocked")
-        }
-        self._all_lengths, self._all_cuts = (
-            np.concatenate([np.load(path / f"{name}.npy") for path in self.shards]) for name in ("length", "cut")
-        )
-        self._codes = Column(self._parts["codes"])
-        promised, held = sum(about["transitions"] for about in self.about), int(self._all_lengths.sum(dtype=np.int64))
-        if {promised} != {held, *(sum(map(len, self._parts[name])) for name in STEP_COLUMNS)} or len(
-            self._codes
-        ) != promised + len(self._all_lengths):
-            raise DatasetError(
-                f"{show_path(self.folder)}: shard.json promises {promised} transitions, the columns hold other numbers; copy it again"
-            )
-        self._choose(None)
-        if (self.folder / VIEW_FILE).exists():
-            _restore_view(self)
-
-    @property
-    def env_name(self) -> str:
-        return self.about[0]["env_name"]
-
-    @property
-    def spec(self) -> ObsSpec:
-        return ObsSpec.of(self.env_name)
-
-    @property
-    def craftax_version(self) -> str:
-        return self.about[0]["craftax_version"]
-
-    @property
-    def num_transitions(self) -> int:
-        return len(self.action)
-
-    @property
-    def num_episodes(self) -> int:
-        return len(self.length)
-
-    @property
-    def achievements(self) -> np.ndarray:
-        return self.unlocked >= 0  # (episodes, achievements) bool
-
-    @cached_property
-    def hash(self) -> str:
-        "16 hex digits over every column's checksum, and of a view over the episodes that it is of"
-        return (
-            self.whole_hash
-            if self.chosen is None
-            else hashlib.sha256(self.whole_hash.encode() + self.chosen.tobytes()).hexdigest()[:16]
-        )
-
-    @cached_property
-    def whole_hash(self) -> str:
-        "`hash` of the data set that this is a view of"
-        return hashlib.sha256(
-            json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode()
-        ).hexdigest()[:16]
-
-    @property
-    def of_whole(self) -> np.ndarray:
-        return np.arange(self.num_transitions) + np.repeat(
-            self._shift, self.length
-        )  # (transitions,) int64, numbers in the whole data set
-
-    @property
-    def shard_of(self) -> np.ndarray:  # (episodes,) int64, indices into `shards` and `about`
-        of = np.repeat(np.arange(len(self.about)), [about["episodes"] for about in self.about])
-        return of if self.chosen is None else of[self.chosen]
-
-    @cached_property
-    def episode_of(self) -> np.ndarray:  # (transitions,) int32
-        return np.repeat(np.arange(self.num_episodes, dtype=np.int32), self.length)
-
-    @cached_property
-    def step_of(self) -> np.ndarray:  # (transitions,) int32, the step inside its episode
-        return (np.arange(self.num_transitions) - np.repeat(self.start, self.length)).astype(np.int32)
-
-    @cached_property
-    def episode_return(self) -> np.ndarray:  # (episodes,) float32, undiscounted
-        return np.add.reduceat(self.reward.astype(np.float64), self.start).astype(np.float32)
-
-    def __repr__(self):
-        of = "" if self.chosen is None else f" (a view: {self.said})"
-        mean = f"mean return {self.episode_return.mean():.2f}"
-        return f"{show_path(self.folder)}{of}: {self.num_transitions:,} transitions in {self.num_episodes:,} episodes of {self.env_name}, {mean} ({self.hash})"
-
-# %% ../../nbs/data.shards.ipynb #1b6094ad
-VIEW_FILE = "view.json"  # in the folder of a saved view; see `data.views`
-
-
-@patch
-def _choose(self: Dataset, chosen: np.ndarray | None) -> None:
-    "Makes the columns those of these episodes"
-    pick = slice(None) if chosen is None else chosen
-    starts = np.cumsum([0, *self._all_lengths[:-1]], dtype=np.int64)
-    self.chosen, self.length, self.cut = chosen, self._all_lengths[pick], self._all_cuts[pick]
-    self.start = starts if chosen is None else np.cumsum([0, *self.length[:-1]], dtype=np.int64)
-    self._shift = starts[pick] - self.start  # from a transition of the view to the same one of the whole
-    n = int(self.length.sum(dtype=np.int64))
-    rows_of = None if chosen is None else lambda t: t + self._shift[self.episodes_at(t)]
-    for name in STEP_COLUMNS:
-        setattr(self, name, Column(self._parts[name], n, rows_of))
-    self.unlocked = Column(self._parts["unlocked"], len(self.length), None if chosen is None else lambda e: chosen[e])
-
-# %% ../../nbs/data.shards.ipynb #b19f35f3
-@patch
-def view(
-    self: Dataset,
-    episodes,  # their numbers, in the order wanted, or a mask (episodes,) bool
-    said: str = "chosen episodes",  # what they have in common
-) -> Dataset:
-    "These episodes as a data set, without copying them; DatasetError when there are none"
-    episodes = checked_rows(episodes, self.num_episodes)
-    if not len(episodes):
-        raise DatasetError(f"{show_path(self.folder)} has no episode that is what was asked for ({said}); ask for less")
-    view = object.__new__(Dataset)
-    view.__dict__ |= {
-        k: v for k, v in self.__dict__.items() if k not in ("hash", "episode_of", "step_of", "episode_return")
-    }
-    view.said = f"{self.said}, {said}" if self.said else said
-    view._choose((episodes if self.chosen is None else self.chosen[episodes]).astype(np.int64))
-    view.folder = (self.folder if self.chosen is None else self.folder.parent.parent) / "views" / view.hash
-    return view
-
-# %% ../../nbs/data.shards.ipynb #7a9640c5
-def _restore_view(self: Dataset) -> None:
-    kept = read_json(self.folder / VIEW_FILE)
-    if kept["whole"] != self.whole_hash:
-        raise DatasetError(
-            f"{show_path(self.folder)} is a view of data set {kept['whole']}, but its links lead to {self.whole_hash}; save the view again"
-        )
-    self.said = kept["said"]
-    self._choose(np.array(kept["episodes"], np.int64))
-
-# %% ../../nbs/data.shards.ipynb #ebe6ce40
-def _check_alike(folder: Path, about: list[dict]) -> None:
-    for field in ("schema", "env_name", "craftax_version", "max_timesteps", "upstream_exact"):
-        if len(values := {str(a.get(field, False)) for a in about}) > 1:
-            raise DatasetError(
-                f"{show_path(folder)}: its shards differ in {field} ({', '.join(sorted(values))}); keep them in folders of their own"
-            )
-    if about[0]["schema"] != SCHEMA:
-        raise DatasetError(
-            f"{show_path(folder)} has schema {about[0]['schema']}, this version reads {SCHEMA}; collect it again with train_ppo"
-        )
-
-# %% ../../nbs/data.shards.ipynb #9e943ac9
-def _allow_open_files(needed: int) -> None:
-    "Each mapped file counts as an open one: lifts this process's own limit when that many do not fit"
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed += len(os.listdir("/dev/fd")) + 256
-    if soft != resource.RLIM_INFINITY and needed > soft:
-        if hard != resource.RLIM_INFINITY and needed > hard:
-            raise DatasetError(
-                f"a data set of so many shards needs {needed} open files, this machine allows {hard}; copy_episodes makes one shard of them"
-            )
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
-@patch
-def episodes_at(self: Dataset, transitions: np.ndarray) -> np.ndarray:
-    "The episode of each of these transitions, int64"
-    return np.searchsorted(self.start, transitions, side="right") - 1
-
-# %% ../../nbs/data.shards.ipynb #d0417c8b
-@patch
-def code_rows(self: Dataset, transitions) -> np.ndarray:
-    "The row of each of these transitions' codes, counted over all shards, (n,) int64"
-    t = checked_rows(transitions, self.num_transitions)
-    order = np.argsort(t, kind="stable")  # bisection of sorted numbers stays in the processor's cache
-    sorted_t, rows = t[order], np.empty_like(t)
-    e = self.episodes_at(sorted_t)
-    rows[order] = sorted_t + self._shift[e] + (e if self.chosen is None else self.chosen[e])
-    return rows
-
-# %% ../../nbs/data.shards.ipynb #da66681c
-@patch
-def codes(self: Dataset, transitions) -> np.ndarray:
-    "The observation at each of these transitions, (n, width) uint8"
-    return gather(self._codes.parts, self._codes.starts, self.code_rows(transitions))
-
-
-@patch
-def next_codes(self: Dataset, transitions) -> np.ndarray:
-    "The observation after each of these transitions, (n, width) uint8"
-    return gather(self._codes.parts, self._codes.starts, self.code_rows(transitions) + 1)
-
-# %% ../../nbs/data.shards.ipynb #123805d4
-@patch
-def episode(self: Dataset, e: int) -> Episode:
-    "Episode `e` whole; IndexError with the number there are"
-    if not 0 <= e < self.num_episodes:
-        raise IndexError(f"episode {e} of {self.num_episodes}; give 0 to {self.num_episodes - 1}")
-    start, length = int(self.start[e]), int(self.length[e])
-    first = start + int(self._shift[e]) + int(e if self.chosen is None else self.chosen[e])
-    columns = {name: getattr(self, name)[start : start + length] for name in STEP_COLUMNS}
-    return Episode(
-        codes=self._codes[first : first + length + 1], unlocked=self.unlocked[e], cut=bool(self.cut[e]), **columns
-    )
-
-# %% ../../nbs/data.shards.ipynb #56c72399
-@patch
-def verify(self: Dataset) -> None:
-    "Reads every column and compares its checksum; DatasetError names the file that differs"
-    for about, path in zip(self.about, self.shards, strict=True):
-        for name, sha in about["sha256"].items():
-            if _sha(path / name) != sha:
-                raise DatasetError(
-                    f"{show_path(path / name)} is damaged (its checksum differs); copy or collect it again"
-                )
-
-# %% ../../nbs/data.shards.ipynb #4e842b8e
-def load_dataset(
-    path: str | Path,  # a data set's folder, a run that wrote one, or "sample"
-) -> Dataset:
-    "The data set; DatasetError, one sentence, where there is none"
-    return Dataset(find_dataset(path))
-
-# %% ../../nbs/data.shards.ipynb #49868220
-def copy_episodes(
-    data: Dataset,
-    episodes,  # their numbers, in the order wanted
-    folder: str | Path,  # a new data set's
-) -> Dataset:
-    "A data set of some of another's episodes; ValueError if the folder holds shards already"
-    folder, about = resolve(folder), data.about[-1]
-    if any(folder.glob("shard-*")):
-        raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
-    world = {name: about[name] for name in WORLD if name in about}
-    write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], world, about["policy"], 0)
-    return Dataset(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.shards import copy_episodes, load_dataset
+from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import Step, run_chain
 from ..jobs.checkpoints import sample_folder
 from ..jobs.files import project_root, remove_leftovers, show_path

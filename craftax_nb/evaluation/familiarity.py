@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.shards import Dataset, load_dataset
+from ..data.dataset import Dataset, load_dataset
 from ..jobs.checkpoints import DatasetError
 from ..jobs.files import resolve
 from ..labelling.store import LabelError, Labels, load_labels

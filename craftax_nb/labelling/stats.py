@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from ..data.shards import STEP_COLUMNS, Dataset
+from ..data.dataset import Dataset
+from ..data.shards import STEP_COLUMNS
 from ..data.texts import text_formats
 from ..jobs.files import show_path, whole_folder, write_json
 from .store import LabelError, Labels, list_labels, moments, read_labels

@@ -82,7 +82,7 @@ class Batches:
 
     def __init__(
         self,
-        dataset,  # as `data.shards.load_dataset` gives it
+        dataset,  # as `data.dataset.load_dataset` gives it
         spec: NetSpec,  # of the network that reads them
         labels=None,  # as `labelling.store.load_labels` gives it; None: plain observations
         device="cpu",

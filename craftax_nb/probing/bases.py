@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data.shards import Dataset
+from ..data.dataset import Dataset
 from ..jobs.files import read_json, resolve, show_path, whole_folder, write_json
 from ..world.codes import CLASSIC, EMPTY, FULL, ObsSpec, Unpacked, encode, unpack
 from ..world.edits import as_numpy, blank_state, stack

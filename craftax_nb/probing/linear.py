@@ -208,7 +208,7 @@ def linear_table(
 
 # %% ../../nbs/probing.linear.ipynb #66e673a9
 def labelled_rows(
-    dataset,  # as `data.shards.load_dataset` gives it
+    dataset,  # as `data.dataset.load_dataset` gives it
     labels,  # as `labelling.store.load_labels` gives them
 ) -> np.ndarray:  # (m,) int64
     "The transitions whose hidden state is of that very state, not of one some steps earlier"

@@ -99,7 +99,7 @@ class Novelty:
 # %% ../../nbs/probing.novelty.ipynb #6dced0a0
 def _of(
     cls,
-    dataset,  # as `data.shards.load_dataset` gives it
+    dataset,  # as `data.dataset.load_dataset` gives it
     most: int = 4000,  # states of the sample
     checked: int = 1000,  # of them, how many give the data's own distances
     seed: int = 0,  # of the sample

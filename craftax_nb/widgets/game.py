@@ -15,7 +15,8 @@ import jax
 import numpy as np
 from fastcore.basics import patch
 
-from ..data.shards import SCHEMA, STEP_COLUMNS, WORLD, Dataset, Episode, write_shard
+from ..data.dataset import Dataset
+from ..data.shards import SCHEMA, STEP_COLUMNS, WORLD, Episode, write_shard
 from ..jobs.cache import use_compile_cache
 from ..jobs.checkpoints import DatasetError
 from ..jobs.files import remove_leftovers, resolve, show_path

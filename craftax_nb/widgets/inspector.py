@@ -12,7 +12,7 @@ import ipywidgets as widgets
 import numpy as np
 from fastcore.basics import patch
 
-from ..data.shards import Dataset
+from ..data.dataset import Dataset
 from ..nets.agent import Agent
 from ..probing.novelty import Novelty
 from .board import Board

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..data.shards import Dataset
+from ..data.dataset import Dataset
 from ..nets.agent import Agent
 from .panels import AGENTS, MARK, RETURN, Scene, plain, scene_of
 from .trace import Trace, trace
