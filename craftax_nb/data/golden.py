@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .shards import Dataset
+from .dataset import Dataset
 from ..jobs.files import read_json, resolve, show_path, write_json
 from ..world.env import World
 from ..world.text import describe

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from .shards import Dataset
+from .dataset import Dataset
 from ..world.env import World
 
 # %% auto #0

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .columns import checked_rows
-from .shards import Dataset
+from .dataset import Dataset
 from ..jobs.checkpoints import DatasetError
 from ..jobs.files import read_json, show_path, whole_folder, write_json
 from ..world.text import TEXT_FORMATS, describe

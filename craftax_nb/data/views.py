@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .shards import VIEW_FILE, Dataset
+from .dataset import VIEW_FILE, Dataset
 from ..jobs.checkpoints import DatasetError
 from ..jobs.files import read_json, resolve, show_path, write_json
 from ..world.env import World
