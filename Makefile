@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-vllm demo test test-all test-services bench lab readme clean
+.PHONY: help setup setup-vllm demo test test-all test-services bench lab figures readme clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ bench: setup ## all benchmarks, or one: make bench B=name
 
 lab: setup ## open JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=.
+
+figures: setup ## the stored figures of all notebooks, or of some: make figures NB="world.codes play.engine"
+	$(BIN)/python .ci/figures.py $(NB)
 
 readme: setup ## README.md from nbs/index.ipynb
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN nbs/index.ipynb

@@ -1,0 +1,130 @@
+"""`make figures`: executes the notebooks that have cells tagged `figure`; stores the outputs of these cells only.
+
+Arguments name notebooks; without them, those that nbdev skips (`skip_exec: true`) are not executed.
+Cells flagged `slow` or `service` run only if tagged themselves. `--check` executes nothing and lists what is wrong.
+"""
+
+import base64
+import io
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 100_000  # characters of stored outputs in one notebook
+KEPT = ("text/plain", "text/html", "text/markdown", "image/png", "image/jpeg", "image/svg+xml")
+MACHINE_PATH = re.compile(r"(?<![\w.:/<-])/(?:home|root|tmp|work|Users|mnt|var|usr|opt|private|scratch)/\S*")
+FLAG = re.compile(r"^#\| *(slow|service|eval: *false)", re.MULTILINE)
+
+
+def is_figure(cell: dict) -> bool:
+    "Whether a cell's outputs are stored in git"
+    return "figure" in cell["metadata"].get("tags", [])
+
+
+def small_png(data: str) -> str:
+    "A PNG in base64 with at most 256 colours, if that is smaller"
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA")
+    page = Image.new("RGBA", image.size, "white")
+    page.alpha_composite(image)
+    reduced, buffer = page.convert("RGB").quantize(256, dither=Image.Dither.NONE), io.BytesIO()
+    reduced.save(buffer, "PNG", optimize=True)
+    return min(base64.b64encode(buffer.getvalue()).decode(), data.strip(), key=len)
+
+
+def stored(output: dict) -> dict | None:
+    "An output as git keeps it: no execution count, no warnings, no widgets, small pictures; None if nothing remains"
+    if output["output_type"] == "stream":
+        text = output["text"].splitlines(True)
+        return {"name": "stdout", "output_type": "stream", "text": text} if output["name"] == "stdout" else None
+    data = {k: v if k.startswith("image/") else v.splitlines(True) for k, v in output["data"].items() if k in KEPT}
+    if "image/png" in data:
+        data["image/png"] = small_png(data["image/png"])
+        data.pop("image/jpeg", None)
+    counted = {"execution_count": None} if output["output_type"] == "execute_result" else {}
+    return {"data": data, "metadata": {}, "output_type": output["output_type"], **counted} if data else None
+
+
+def execute(path: Path) -> dict[str, list]:
+    "Runs a notebook as Jupyter does; the outputs of its cells tagged `figure`, by the cells' ids"
+    import nbformat
+    from nbclient import NotebookClient
+
+    os.environ.pop("MPLBACKEND", None)
+    os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and FLAG.search(cell.source) and not is_figure(cell):
+            cell.source = ""
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=None,
+        resources={"metadata": {"path": path.parent}},
+        coalesce_streams=True,
+        startup_timeout=300,
+    )
+    client.execute()
+    figures = [cell for cell in notebook.cells if cell.cell_type == "code" and is_figure(cell)]
+    return {cell.id: [kept for o in cell.outputs if (kept := stored(o))] for cell in figures}
+
+
+def make(path: Path, run: bool) -> None:
+    "Stores a notebook's figures and drops the outputs of its other cells"
+    figures = execute(path) if run else {}
+    notebook = json.loads(path.read_text())  # read again: executing takes minutes
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = figures.get(cell["id"], cell["outputs"]) if is_figure(cell) else []
+    paths = [p for cell in notebook["cells"] for o in cell.get("outputs", []) for p in machine_paths(o)]
+    if paths:
+        raise SystemExit(f"{path.name} is left as it was: its figures have paths of this machine: {paths}")
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def problems(notebook: dict) -> list[str]:
+    "What is wrong with the outputs that a notebook stores"
+    cells = [c for c in notebook["cells"] if c["cell_type"] == "code"]
+    size = sum(len(json.dumps(o)) for c in cells for o in c["outputs"])
+    out = [f"{size:,} characters of outputs are stored, at most {LIMIT:,} may be"] if size > LIMIT else []
+    for cell in cells:
+        if is_figure(cell) and not cell["outputs"]:
+            out.append(f"cell {cell['id']} is tagged `figure` and has no output: make figures")
+        if cell["outputs"] and not is_figure(cell):
+            out.append(f"cell {cell['id']} stores an output and is not tagged `figure`: make figures drops it")
+        out += [f"cell {cell['id']} stores a machine's path: {p}" for o in cell["outputs"] for p in machine_paths(o)]
+    return out
+
+
+def machine_paths(output: dict) -> list[str]:
+    "Absolute paths in an output's texts"
+    texts = [v for k, v in output.get("data", {}).items() if not k.startswith("image/")]
+    return MACHINE_PATH.findall("\n".join("".join(t) for t in [*texts, output.get("text", "")]))
+
+
+def main(names: list[str], check: bool) -> int:
+    "The exit code: 1 if `check` finds problems"
+    count = 0
+    for path in sorted((ROOT / "nbs").glob("*.ipynb")):
+        if names and path.stem not in names:
+            continue
+        notebook = json.loads(path.read_text())
+        if check:
+            lines = [f"{path.name}: {p}\n" for p in problems(notebook)]
+            print("".join(lines), end="")
+            count += len(lines)
+            continue
+        skipped = "skip_exec: true" in "".join(notebook["cells"][0]["source"])
+        run = any(map(is_figure, notebook["cells"])) and (path.stem in names or not skipped)
+        make(path, run)
+        print(f"{'executed' if run else 'cleaned '} {path.name}", flush=True)
+    return int(count > 0)
+
+
+if __name__ == "__main__":
+    arguments = [a.removesuffix(".ipynb") for a in sys.argv[1:]]
+    sys.exit(main([a for a in arguments if a != "--check"], "--check" in arguments))
