@@ -19,7 +19,7 @@ from .columns import Column, checked_rows, gather
 from .shards import SCHEMA, STEP_COLUMNS, WORLD, Episode, sha256_of, write_shard
 from ..jobs.checkpoints import DatasetError, find_dataset
 from ..jobs.files import read_json, resolve, show_path
-from ..world.codes import ObsSpec
+from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['VIEW_FILE', 'Dataset', 'load_dataset', 'copy_episodes']

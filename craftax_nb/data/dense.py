@@ -8,7 +8,8 @@ __all__ = ['codes_of']
 # %% ../../nbs/data.dense.ipynb #56f95b84
 import numpy as np
 
-from ..world.codes import CLASSIC, DARK, EMPTY, FULL, ObsSpec, decode, tail
+from ..world.codes import decode, tail
+from ..world.layout import CLASSIC, DARK, EMPTY, FULL, ObsSpec
 
 # %% ../../nbs/data.dense.ipynb #3c1c75bc
 def codes_of(

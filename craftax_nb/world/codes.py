@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,287 +17,162 @@ from craftax.craftax.util.game_logic_utils import is_boss_vulnerable
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
 
-from ..jobs.cache import set_compiler_flags, use_compile_cache
-
-set_compiler_flags()
-use_compile_cache()
+from .layout import ARMOUR, CLASSIC, CLASSIC_HELD, DARK, EMPTY, FULL, MATERIALS, POTIONS, REALS, ObsSpec
 
 # %% auto #0
-__all__ = ['DARK', 'EMPTY', 'FLIGHTS', 'MATERIALS', 'POTIONS', 'FULL_SCALARS', 'CLASSIC_TOOLS', 'CLASSIC_SCALARS', 'REALS',
-           'FULL_MOBS', 'CLASSIC_MOBS', 'FULL', 'CLASSIC', 'ObsSpec', 'encode', 'active_ids', 'tail', 'decode',
-           'Unpacked', 'unpack']
+__all__ = ['encode', 'active_ids', 'reals_of', 'tail', 'decode', 'Unpacked', 'unpack']
 
-# %% ../../nbs/world.codes.ipynb #0b5df071
-DARK = 255  # the block of a tile that is too dark to see
-EMPTY = 255  # an unused mob slot
-FLIGHTS = ("at rest", "up", "down", "left", "right")
+# %% ../../nbs/world.codes.ipynb #af8e27ae
+class _Mobs(NamedTuple):
+    "All mobs of a floor, one slot each"
 
-MATERIALS = "wood stone coal iron diamond sapphire ruby sapling torches arrows".split()
-POTIONS = [f"potion_{colour}" for colour in "red green blue pink cyan yellow".split()]
-FULL_SCALARS = {
-    **{name: "sqrt/10" for name in MATERIALS},
-    **{"books": "/2", "pickaxe": "/4", "sword": "/4", "sword_enchantment": "/1", "bow_enchantment": "/1", "bow": "/1"},
-    **{name: "sqrt/10" for name in POTIONS},
-    **{name: "/10" for name in "health food drink energy mana xp dexterity strength intelligence".split()},
-    "direction": "one-hot",
-    **{f"armour_{i}": "/2" for i in range(4)},
-    **{f"armour_enchantment_{i}": "/1" for i in range(4)},
-    **{"light": "/1", "sleeping": "/1", "resting": "/1", "fireball": "/1", "iceball": "/1", "floor": "/10"},
-    **{"ladder_open": "/1", "boss_vulnerable": "/1"},
-}
-CLASSIC_TOOLS = "wood_pickaxe stone_pickaxe iron_pickaxe wood_sword stone_sword iron_sword".split()
-CLASSIC_SCALARS = {
-    **{name: "/10" for name in ["wood", "stone", "coal", "iron", "diamond", "sapling", *CLASSIC_TOOLS]},
-    **{name: "/10" for name in "health food drink energy".split()},
-    **{"direction": "one-hot", "light": "/1", "sleeping": "/1"},
-}
-REALS = ("health", "light")  # the scalars that need a float32
-
-# %% ../../nbs/world.codes.ipynb #35cd48cf
-FULL_MOBS = [
-    *"zombie,gnome warrior,orc soldier,lizard,knight,troll,pigman,frost troll".split(","),
-    *"cow,bat,snail".split(","),
-    *[f"unused passive {i}" for i in range(3, 8)],
-    *"skeleton,gnome archer,orc mage,kobold,knight archer,deep thing,fire elemental,ice elemental".split(","),
-    *"arrow,dagger,fireball,iceball,heavy arrow,slimeball,large fireball,large iceball".split(","),
-    *[
-        f"own {name}"
-        for name in "arrow,dagger,fireball,iceball,heavy arrow,slimeball,large fireball,large iceball".split(",")
-    ],
-]
-CLASSIC_MOBS = "zombie cow skeleton arrow".split()
+    ids: jax.Array  # (slots,) index into `ObsSpec.mob_names`
+    positions: jax.Array  # (slots, 2) on the map
+    alive: jax.Array  # (slots,) bool
+    headings: jax.Array  # (slots, 2) the direction in which each flies, 0 for what doesn't
 
 
-def _names(enum) -> tuple[str, ...]:
-    return tuple(member.name.lower() for member in enum)
+class _View(NamedTuple):
+    "What a code is made from"
 
-# %% ../../nbs/world.codes.ipynb #05bf4e58
-@dataclass(frozen=True)
-class ObsSpec:
-    "The layout of a code, and of the observation it stands for"
-
-    env_name: str  # "Craftax-Symbolic-v1" or "Craftax-Classic-Symbolic-v1"
-    map_shape: tuple[int, int]  # rows and columns of the view; the player stands in its centre
-    block_names: tuple[str, ...]
-    item_names: tuple[str, ...]  # empty in Classic
-    mob_names: tuple[str, ...]
-    mob_slots: int  # how many mobs can be alive on one floor
-    scalars: tuple[tuple[str, str], ...]  # (name, how the observation shows it), in upstream's order
-    has_light: bool  # tiles can be dark, and the observation has a channel for it
-
-    @staticmethod
-    def of(
-        x,  # an environment's name, a code (…, width), or an environment's state
-    ) -> ObsSpec:
-        "The spec that `x` follows; ValueError where it follows none"
-        for spec in (FULL, CLASSIC):
-            state = FullState if spec is FULL else ClassicState
-            named = x == spec.env_name if isinstance(x, str) else isinstance(x, state)
-            if named or (not isinstance(x, str) and getattr(x, "shape", ())[-1:] == (spec.width,)):
-                return spec
-        got = repr(x) if isinstance(x, str) else f"{type(x).__name__} of shape {getattr(x, 'shape', None)}"
-        raise ValueError(
-            f"{got} is neither of the environments {FULL.env_name} and {CLASSIC.env_name}, "
-            f"nor a state of one, nor a code of width {FULL.width} or {CLASSIC.width}"
-        )
-
-    @cached_property
-    def tiles(self) -> int:
-        return self.map_shape[0] * self.map_shape[1]
-
-    @cached_property
-    def channels(self) -> int:
-        return len(self.block_names) + len(self.item_names) + len(self.mob_names) + self.has_light
-
-    @cached_property
-    def map_dim(self) -> int:
-        return self.tiles * self.channels
-
-    @cached_property
-    def tail_dim(self) -> int:
-        return len(self.scalars) + 3
-
-    @cached_property
-    def obs_dim(self) -> int:
-        return self.map_dim + self.tail_dim
-
-    @cached_property
-    def scalar_names(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.scalars)
-
-    @cached_property
-    def count_names(self) -> tuple[str, ...]:
-        return tuple(name for name in self.scalar_names if name not in REALS)
-
-    @cached_property
-    def slices(self) -> dict[str, slice]:
-        "Where each part of a code lies"
-        sizes = {
-            "blocks": self.tiles,
-            "items": self.tiles * bool(self.item_names),
-            "mob_tile": self.mob_slots,
-            "mob_id": self.mob_slots,
-        }
-        sizes |= {"counts": len(self.count_names), "reals": 4 * len(REALS)}
-        sizes |= {"flight": self.mob_slots, "brightness": self.tiles * self.has_light}
-        ends = np.cumsum(list(sizes.values())).tolist()
-        return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
-
-    @cached_property
-    def width(self) -> int:
-        return self.slices["brightness"].stop
-
-# %% ../../nbs/world.codes.ipynb #b03d0981
-FULL = ObsSpec(
-    "Craftax-Symbolic-v1",
-    tuple(full.OBS_DIM),
-    _names(full.BlockType),
-    _names(full.ItemType),
-    tuple(FULL_MOBS),
-    14,
-    tuple(FULL_SCALARS.items()),
-    True,
-)
-CLASSIC = ObsSpec(
-    "Craftax-Classic-Symbolic-v1",
-    tuple(classic.OBS_DIM),
-    _names(classic.BlockType),
-    (),
-    tuple(CLASSIC_MOBS),
-    11,
-    tuple(CLASSIC_SCALARS.items()),
-    False,
-)
+    blocks: jax.Array  # (rows, columns)
+    items: jax.Array  # (rows, columns), (0,) in Classic
+    light: jax.Array  # (rows, columns) float in 0..1
+    mobs: _Mobs
+    scalars: dict  # all of `ObsSpec.scalar_names`
 
 # %% ../../nbs/world.codes.ipynb #1a2c4bec
-def _view(
+def _tiles_around(
     grid: jax.Array,  # (rows, columns), one floor of the map
     position: jax.Array,  # (2,) the player's row and column
-    shape: tuple[int, int],
-    outside,  # the value beyond the edge
-) -> jax.Array:
+    shape: tuple[int, int],  # of the view
+    outside,  # the value beyond the map's edge
+) -> jax.Array:  # (*shape,)
+    "The view, cut out of the map around the player"
     rows = position[0] - shape[0] // 2 + jnp.arange(shape[0])[:, None]
     columns = position[1] - shape[1] // 2 + jnp.arange(shape[1])[None, :]
     inside = (rows >= 0) & (rows < grid.shape[0]) & (columns >= 0) & (columns < grid.shape[1])
     return jnp.where(inside, grid[rows.clip(0, grid.shape[0] - 1), columns.clip(0, grid.shape[1] - 1)], outside)
 
-# %% ../../nbs/world.codes.ipynb #ba8c2c91
-def _mob_lists(
-    ids: jax.Array,  # (slots,) mob id
-    positions: jax.Array,  # (slots, 2) on the map
-    alive: jax.Array,  # (slots,) bool
-    player: jax.Array,  # (2,)
-    ways: jax.Array,  # (slots, 2) the direction in which each flies, 0 for what doesn't
-    lit: jax.Array,  # (rows, columns) bool
-    upstream_exact: bool,
-) -> tuple[jax.Array, jax.Array, jax.Array]:  # tiles, ids and `FLIGHTS`, (slots,) uint8 each
-    shape = jnp.array(lit.shape)
-    local = positions - player + shape // 2
-    in_view = alive & ((local >= 0) & (local < shape)).all(-1)
-    local = jnp.where(local < 0, local + shape, local)
-    writes = ((local >= 0) & (local < shape)).all(-1) if upstream_exact else in_view
-    row, column = local.clip(0, shape - 1).T
-    tile = row * lit.shape[1] + column
-    same = (tile[:, None] == tile) & (ids[:, None] == ids) & writes
-    last = ~jnp.triu(same, 1).any(-1)
-    listed = in_view & last & lit[row, column]
-    flight = jnp.where(ways[:, 1] != 0, 3 + (ways[:, 1] > 0), jnp.where(ways[:, 0] != 0, 1 + (ways[:, 0] > 0), 0))
-    return tuple(
-        jnp.where(listed, x, unused).astype(jnp.uint8) for x, unused in ((tile, EMPTY), (ids, EMPTY), (flight, 0))
-    )
-
-# %% ../../nbs/world.codes.ipynb #4d5cfdcc
-def _full_parts(state: FullState):
-    "Blocks, items and light in view, the mobs of this floor as (ids, positions, alive, ways), and the scalars by name"
-    level, position, shape = state.player_level, state.player_position, FULL.map_shape
-    blocks = _view(state.map[level], position, shape, full.BlockType.OUT_OF_BOUNDS.value)
-    items = _view(state.item_map[level], position, shape, full.ItemType.NONE.value)
-    light = _view(state.light_map[level], position, shape, 0.0)
+# %% ../../nbs/world.codes.ipynb #9e468ec8
+def _full_mobs(state: FullState) -> _Mobs:
+    "The mobs of the player's floor in Craftax"
+    level = state.player_level
     groups = [state.melee_mobs, state.passive_mobs, state.ranged_mobs, state.mob_projectiles, state.player_projectiles]
     ids = jnp.concatenate([8 * i + group.type_id[level] for i, group in enumerate(groups)])
-    ways = jnp.concatenate([state.mob_projectile_directions[level], state.player_projectile_directions[level]])
-    ways = jnp.concatenate([jnp.zeros((len(ids) - len(ways), 2), ways.dtype), ways])
-    mobs = (
-        ids,
-        jnp.concatenate([g.position[level] for g in groups]),
-        jnp.concatenate([g.mask[level] for g in groups]),
-        ways,
+    flying = jnp.concatenate([state.mob_projectile_directions[level], state.player_projectile_directions[level]])
+    walking = jnp.zeros((len(ids) - len(flying), 2), flying.dtype)
+    return _Mobs(
+        ids=ids,
+        positions=jnp.concatenate([group.position[level] for group in groups]),
+        alive=jnp.concatenate([group.mask[level] for group in groups]),
+        headings=jnp.concatenate([walking, flying]),
     )
-    held = state.inventory
-    scalars = {name: getattr(held, name) for name in [*MATERIALS, "books", "pickaxe", "sword", "bow"]}
-    scalars |= {name: held.potions[i] for i, name in enumerate(POTIONS)}
-    scalars |= {f"armour_{i}": held.armour[i] for i in range(4)}
-    scalars |= {f"armour_enchantment_{i}": state.armour_enchantments[i] for i in range(4)}
-    scalars |= {
-        name: getattr(state, f"player_{name}")
-        for name in "health food drink energy mana xp dexterity strength intelligence direction".split()
-    }
-    scalars |= {
+
+# %% ../../nbs/world.codes.ipynb #dedab67a
+def _full_scalars(state: FullState) -> dict:
+    "The scalars of Craftax by name"
+    held, level = state.inventory, state.player_level
+    of_player = "health food drink energy mana xp dexterity strength intelligence direction".split()
+    return {
+        **{name: getattr(held, name) for name in [*MATERIALS, "books", "pickaxe", "sword", "bow"]},
+        **{name: held.potions[i] for i, name in enumerate(POTIONS)},
+        **{name: held.armour[i] for i, name in enumerate(ARMOUR)},
+        **{f"armour_enchantment_{i}": state.armour_enchantments[i] for i in range(4)},
+        **{name: getattr(state, f"player_{name}") for name in of_player},
         "sword_enchantment": state.sword_enchantment,
         "bow_enchantment": state.bow_enchantment,
         "light": state.light_level,
-    }
-    scalars |= {
         "sleeping": state.is_sleeping,
         "resting": state.is_resting,
+        "fireball": state.learned_spells[0],
+        "iceball": state.learned_spells[1],
         "floor": level,
+        "ladder_open": state.monsters_killed[level] >= full.MONSTERS_KILLED_TO_CLEAR_LEVEL,
         "boss_vulnerable": is_boss_vulnerable(state),
     }
-    scalars |= {"fireball": state.learned_spells[0], "iceball": state.learned_spells[1]}
-    scalars |= {"ladder_open": state.monsters_killed[level] >= full.MONSTERS_KILLED_TO_CLEAR_LEVEL}
-    return blocks, items, light, mobs, scalars
+
+# %% ../../nbs/world.codes.ipynb #4d5cfdcc
+def _full_view(state: FullState) -> _View:
+    "What a code of Craftax is made from"
+    level, position, shape = state.player_level, state.player_position, FULL.map_shape
+    return _View(
+        blocks=_tiles_around(state.map[level], position, shape, full.BlockType.OUT_OF_BOUNDS.value),
+        items=_tiles_around(state.item_map[level], position, shape, full.ItemType.NONE.value),
+        light=_tiles_around(state.light_map[level], position, shape, 0.0),
+        mobs=_full_mobs(state),
+        scalars=_full_scalars(state),
+    )
 
 # %% ../../nbs/world.codes.ipynb #32a8fed4
-def _classic_parts(state: ClassicState):
-    "As `_full_parts`; Classic has no items, and every tile is lit"
-    blocks = _view(state.map, state.player_position, CLASSIC.map_shape, classic.BlockType.OUT_OF_BOUNDS.value)
+def _classic_view(state: ClassicState) -> _View:
+    "What a code of Classic is made from: it has no items, and every tile is lit"
+    outside = classic.BlockType.OUT_OF_BOUNDS.value
     groups = [state.zombies, state.cows, state.skeletons, state.arrows]
     ids = jnp.concatenate([jnp.full(group.mask.shape, i) for i, group in enumerate(groups)])
-    ways = jnp.zeros((len(ids), 2), jnp.int32).at[-len(state.arrow_directions) :].set(state.arrow_directions)
-    mobs = ids, jnp.concatenate([g.position for g in groups]), jnp.concatenate([g.mask for g in groups]), ways
+    mobs = _Mobs(
+        ids=ids,
+        positions=jnp.concatenate([group.position for group in groups]),
+        alive=jnp.concatenate([group.mask for group in groups]),
+        headings=jnp.zeros((len(ids), 2), jnp.int32).at[-len(state.arrow_directions) :].set(state.arrow_directions),
+    )
     scalars = {
-        name: getattr(state.inventory, name)
-        for name in ["wood", "stone", "coal", "iron", "diamond", "sapling", *CLASSIC_TOOLS]
+        **{name: getattr(state.inventory, name) for name in CLASSIC_HELD},
+        **{name: getattr(state, f"player_{name}") for name in "health food drink energy direction".split()},
+        **{"light": state.light_level, "sleeping": state.is_sleeping},
     }
-    scalars |= {name: getattr(state, f"player_{name}") for name in "health food drink energy direction".split()}
-    scalars |= {"light": state.light_level, "sleeping": state.is_sleeping}
-    return blocks, jnp.zeros((0,), jnp.uint8), jnp.ones(CLASSIC.map_shape), mobs, scalars
+    blocks = _tiles_around(state.map, state.player_position, CLASSIC.map_shape, outside)
+    return _View(blocks, jnp.zeros((0,), jnp.uint8), jnp.ones(CLASSIC.map_shape), mobs, scalars)
+
+# %% ../../nbs/world.codes.ipynb #ba8c2c91
+def _mob_lists(
+    mobs: _Mobs,
+    player: jax.Array,  # (2,) the player's row and column
+    lit: jax.Array,  # (rows, columns) bool
+    upstream_exact: bool,
+) -> tuple[jax.Array, jax.Array, jax.Array]:  # tiles, ids and `FLIGHTS`, (slots,) each
+    "The mobs in view; `EMPTY` in the slots of those that are not listed"
+    shape = jnp.array(lit.shape)
+    local = mobs.positions - player + shape // 2
+    in_view = mobs.alive & ((local >= 0) & (local < shape)).all(-1)
+    local = jnp.where(local < 0, local + shape, local)  # as upstream, which counts negative places from the end
+    writes = ((local >= 0) & (local < shape)).all(-1) if upstream_exact else in_view
+    row, column = local.clip(0, shape - 1).T
+    tile = row * lit.shape[1] + column
+    same = (tile[:, None] == tile) & (mobs.ids[:, None] == mobs.ids) & writes
+    last = ~jnp.triu(same, 1).any(-1)
+    listed = in_view & last & lit[row, column]
+    down, right = mobs.headings.T
+    flight = jnp.where(right != 0, 3 + (right > 0), jnp.where(down != 0, 1 + (down > 0), 0))
+    return jnp.where(listed, tile, EMPTY), jnp.where(listed, mobs.ids, EMPTY), jnp.where(listed, flight, 0)
 
 # %% ../../nbs/world.codes.ipynb #e1fec31d
 def encode(
     state,  # one environment's state, Craftax or Classic; `jax.vmap` for many
-    upstream_exact: bool = False,  # leave out the mobs that upstream's observation loses, for comparing with published numbers
+    upstream_exact: bool = False,  # leave out the mobs that upstream's observation loses
 ) -> jax.Array:  # (width,) uint8
     "The code of what the player sees"
     spec = ObsSpec.of(state)
-    blocks, items, light, (ids, positions, alive, ways), scalars = (_full_parts if spec is FULL else _classic_parts)(
-        state
-    )
-    lit, brightness = light > 0.05, jnp.zeros(0)
-    if spec.has_light:
-        blocks, items, brightness = (
-            jnp.where(lit, blocks, DARK),
-            jnp.where(lit, items, 0),
-            jnp.rint(255 * jnp.where(lit, light, 0)),
-        )
-    mob_tile, mob_id, flight = _mob_lists(
-        ids, positions, alive.astype(bool), state.player_position, ways, lit, upstream_exact
-    )
-    counts = jnp.stack([jnp.asarray(scalars[name]).astype(jnp.uint8) for name in spec.count_names])
-    reals = jnp.stack([jnp.asarray(scalars[name]).astype(jnp.float32) for name in REALS])
-    parts = [
-        blocks.ravel(),
-        items.ravel(),
-        mob_tile,
-        mob_id,
-        counts,
-        jax.lax.bitcast_convert_type(reals, jnp.uint8).ravel(),
-    ]
-    parts += [flight, brightness.ravel()]
-    return jnp.concatenate([part.astype(jnp.uint8) for part in parts])
+    view = _full_view(state) if spec is FULL else _classic_view(state)
+    mobs = view.mobs._replace(alive=view.mobs.alive.astype(bool))
+    lit = view.light > 0.05
+    mob_tile, mob_id, flight = _mob_lists(mobs, state.player_position, lit, upstream_exact)
+    reals = jnp.stack([jnp.asarray(view.scalars[name]).astype(jnp.float32) for name in REALS])
+    parts = {
+        "blocks": jnp.where(lit, view.blocks, DARK) if spec.has_light else view.blocks,
+        "items": jnp.where(lit, view.items, 0) if spec.has_light else view.items,
+        "mob_tile": mob_tile,
+        "mob_id": mob_id,
+        "counts": jnp.stack([jnp.asarray(view.scalars[name]).astype(jnp.uint8) for name in spec.count_names]),
+        "reals": jax.lax.bitcast_convert_type(reals, jnp.uint8),
+        "flight": flight,
+        "brightness": jnp.rint(255 * jnp.where(lit, view.light, 0)) if spec.has_light else jnp.zeros(0),
+    }
+    return jnp.concatenate([parts[name].ravel().astype(jnp.uint8) for name in spec.slices])
 
 # %% ../../nbs/world.codes.ipynb #b9f35653
 def _xp(codes):
+    "numpy or jax.numpy, whichever the codes are of"
     return np if isinstance(codes, np.ndarray) else jnp
 
 # %% ../../nbs/world.codes.ipynb #8f895dc0
@@ -318,7 +193,10 @@ def active_ids(
     return xp.concatenate([*ids, xp.where(part["mob_tile"] == EMPTY, spec.obs_dim, mobs)], -1).astype(np.int32)
 
 # %% ../../nbs/world.codes.ipynb #3ff79895
-def _reals(codes):  # (…, 2) float32
+def reals_of(
+    codes,  # (…, width) uint8
+):  # (…, 2) float32: health and light
+    "The scalars that a code holds as float32"
     raw = codes[..., ObsSpec.of(codes).slices["reals"]]
     if isinstance(codes, np.ndarray):
         return np.ascontiguousarray(raw).view(np.float32)
@@ -330,21 +208,21 @@ def tail(
 ):  # (…, tail_dim) float32
     "The observation's entries after the map: inventory, needs, direction, light, ..."
     spec, xp = ObsSpec.of(codes), _xp(codes)
-    counts, reals = codes[..., spec.slices["counts"]].astype(np.float32), _reals(codes)
-    names = {
-        **{n: counts[..., i] for i, n in enumerate(spec.count_names)},
-        **{n: reals[..., i] for i, n in enumerate(REALS)},
-    }
-    values = xp.stack([names[name] for name in spec.scalar_names], -1)
+    counts, reals = codes[..., spec.slices["counts"]].astype(np.float32), reals_of(codes)
+    by_name = {name: counts[..., i] for i, name in enumerate(spec.count_names)}
+    by_name |= {name: reals[..., i] for i, name in enumerate(REALS)}
+    values = xp.stack([by_name[name] for name in spec.scalar_names], -1)
     hows = [how for _, how in spec.scalars]
     factor = np.array([1 / np.float32(how.split("/")[1]) if "/" in how else 1 for how in hows], np.float32)
-    root = np.array([how.startswith("sqrt") for how in hows])
-    shown = xp.where(root, xp.sqrt(xp.where(root, values, 0)), values) * factor
-    if spec is CLASSIC:  # at half precision, as upstream
-        shown = xp.where(factor < 1, (values.astype(np.float16) * np.float16(0.1)).astype(np.float32), values)
+    if spec is CLASSIC:
+        halves = (values.astype(np.float16) * np.float16(0.1)).astype(np.float32)
+        numbers = xp.where(factor < 1, halves, values)
+    else:
+        root = np.array([how.startswith("sqrt") for how in hows])
+        numbers = xp.where(root, xp.sqrt(xp.where(root, values, 0)), values) * factor
     at = hows.index("one-hot")
     facing = (values[..., at : at + 1] == np.arange(1, 5)).astype(np.float32)
-    return xp.concatenate([shown[..., :at], facing, shown[..., at + 1 :]], -1)
+    return xp.concatenate([numbers[..., :at], facing, numbers[..., at + 1 :]], -1)
 
 # %% ../../nbs/world.codes.ipynb #efe9f205
 def decode(
@@ -356,10 +234,9 @@ def decode(
         ones = np.zeros((*codes.shape[:-1], spec.obs_dim + 1), np.float32)
         np.put_along_axis(ones, ids, 1.0, -1)
     else:
-        rows, flat = np.arange(ids.size // ids.shape[-1])[:, None], ids.reshape(-1, ids.shape[-1])
-        ones = (
-            jnp.zeros((len(rows), spec.obs_dim + 1), jnp.float32).at[rows, flat].set(1.0).reshape(*codes.shape[:-1], -1)
-        )
+        ids = ids.reshape(-1, ids.shape[-1])
+        ones = jnp.zeros((len(ids), spec.obs_dim + 1), jnp.float32)
+        ones = ones.at[np.arange(len(ids))[:, None], ids].set(1.0).reshape(*codes.shape[:-1], -1)
     return _xp(codes).concatenate([ones[..., : spec.map_dim], tail(codes)], -1)
 
 # %% ../../nbs/world.codes.ipynb #82290fd0
@@ -391,13 +268,12 @@ class Unpacked:
 def unpack(
     codes: np.ndarray,  # (…, width) uint8
 ) -> Unpacked:
-    "The code's parts by name"
+    "The code's parts by name, in numpy"
     codes = np.asarray(codes)
     spec = ObsSpec.of(codes)
     part = {name: codes[..., where] for name, where in spec.slices.items()}
     blocks = part["blocks"].reshape(*codes.shape[:-1], *spec.map_shape)
     items = part["items"].reshape(blocks.shape) if spec.item_names else np.zeros_like(blocks)
     brightness = part["brightness"].reshape(blocks.shape) if spec.has_light else np.full_like(blocks, 255)
-    return Unpacked(
-        spec, blocks, items, part["mob_tile"], part["mob_id"], part["counts"], _reals(codes), part["flight"], brightness
-    )
+    flat = {name: part[name] for name in ("mob_tile", "mob_id", "counts", "flight")}
+    return Unpacked(spec=spec, blocks=blocks, items=items, reals=reals_of(codes), brightness=brightness, **flat)

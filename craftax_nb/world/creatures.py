@@ -13,7 +13,7 @@ from craftax.craftax import constants as full
 from craftax.craftax.craftax_state import EnvParams
 from craftax.craftax_classic.envs.craftax_state import EnvParams as ClassicParams
 
-from .codes import CLASSIC, FULL
+from .layout import CLASSIC, FULL
 from craftax_nb.world.rules import (
     CLASSIC_GROUPS,
     DIRECTIONS,

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image
 
-from .codes import EMPTY, FULL, ObsSpec, Unpacked, unpack
+from .codes import Unpacked, unpack
+from .layout import EMPTY, FULL, ObsSpec
 
 # %% auto #0
 __all__ = ['FILES', 'PLAYER', 'NIGHT', 'LUMINANCE', 'FULL_CELLS', 'CLASSIC_CELLS', 'PIECES', 'SILENT', 'GHOSTS', 'ALWAYS',

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from craftax.craftax import constants as full
 
-from .codes import CLASSIC, FULL, ObsSpec
 from .creatures import clear_mobs, move_mob, place_mob, remove_mob
+from .layout import CLASSIC, FULL, ObsSpec
 from .numbers import set_achievement, set_scalar
 from craftax_nb.world.rules import (
     DIRECTIONS,

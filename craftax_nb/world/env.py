@@ -20,7 +20,8 @@ from craftax.craftax_classic import game_logic as classic_logic
 from craftax.craftax_env import make_craftax_env_from_name
 from fastcore.basics import patch
 
-from .codes import FULL, ObsSpec, encode
+from .codes import encode
+from .layout import FULL, ObsSpec
 
 # %% auto #0
 __all__ = ['RESETS', 'CHUNK', 'World', 'StepOut', 'step_many']

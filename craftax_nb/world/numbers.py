@@ -14,7 +14,7 @@ from craftax.craftax.util.game_logic_utils import calculate_light_level
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvParams as ClassicParams
 
-from .codes import FULL, POTIONS, ObsSpec
+from .layout import FULL, POTIONS, ObsSpec
 from craftax_nb.world.rules import (
     DIRECTIONS,
     SPELLS,

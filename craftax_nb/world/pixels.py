@@ -14,8 +14,9 @@ import numpy as np
 from craftax.craftax.constants import BLOCK_PIXEL_SIZE_AGENT as FULL_TILE
 from craftax.craftax_classic.constants import BLOCK_PIXEL_SIZE_AGENT as CLASSIC_TILE
 
-from .codes import DARK, FULL, ObsSpec, _reals
+from .codes import reals_of
 from .draw import CLASSIC_CELLS, FULL_CELLS, GLOWS, LUMINANCE, NIGHT, cell, largest, over, tile_tables
+from .layout import DARK, FULL, ObsSpec
 
 # %% auto #0
 __all__ = ['tile_size', 'frame_shape', 'Tables', 'tables', 'pixels']
@@ -63,7 +64,7 @@ def _places(spec: ObsSpec) -> dict:
 # %% ../../nbs/world.pixels.ipynb #842d435f
 def _scalars(codes: jax.Array) -> dict:  # name -> (n,)
     "The code's scalars: int32, but light"
-    spec, reals = ObsSpec.of(codes), _reals(codes)
+    spec, reals = ObsSpec.of(codes), reals_of(codes)
     counts = codes[:, spec.slices["counts"]].astype(jnp.int32)
     health = jnp.floor(reals[:, 0]).astype(jnp.int32).clip(int(spec is FULL))
     return {**{name: counts[:, i] for i, name in enumerate(spec.count_names)}, "health": health, "light": reals[:, 1]}

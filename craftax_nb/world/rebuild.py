@@ -9,9 +9,10 @@ import numpy as np
 from craftax.craftax import constants as full
 from craftax.craftax_classic.envs.craftax_state import EnvParams as ClassicParams
 
-from .codes import DARK, EMPTY, FLIGHTS, FULL, Unpacked, unpack
+from .codes import Unpacked, unpack
 from .creatures import _health
 from .edits import PLANTS, RIPE_AGE
+from .layout import DARK, EMPTY, FLIGHTS, FULL
 from .numbers import _write
 from craftax_nb.world.rules import (
     CLASSIC_GROUPS,

@@ -18,7 +18,7 @@ from craftax.craftax.craftax_state import EnvParams
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_env import make_craftax_env_from_name
 
-from .codes import CLASSIC, CLASSIC_TOOLS, FULL, MATERIALS, POTIONS, ObsSpec
+from .layout import CLASSIC, CLASSIC_TOOLS, FULL, MATERIALS, POTIONS, ObsSpec
 
 # %% auto #0
 __all__ = ['LADDERS', 'FULL_GROUPS', 'CLASSIC_GROUPS', 'HEADINGS', 'DIRECTIONS', 'SOLID', 'WATER', 'LAVA', 'LAND', 'PLAYER_SHOTS',

@@ -10,7 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from .codes import DARK, EMPTY, ObsSpec, Unpacked, unpack
+from .codes import Unpacked, unpack
+from .layout import DARK, EMPTY, ObsSpec
 
 # %% auto #0
 __all__ = ['TEXT_FORMATS', 'RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'SINGULARS', 'TIERS', 'ARMOUR', 'ENCHANTED',
