@@ -21,9 +21,10 @@ import numpy as np
 
 from ..data.dataset import Dataset
 from ..jobs.files import read_json, resolve, show_path, whole_folder, write_json
-from ..world.codes import CLASSIC, EMPTY, FULL, ObsSpec, Unpacked, encode, unpack
+from ..world.codes import Unpacked, encode, unpack
 from ..world.edits import as_numpy, blank_state, stack
 from ..world.env import World
+from ..world.layout import CLASSIC, EMPTY, FULL, ObsSpec
 
 # %% auto #0
 __all__ = ['AT_ONCE', 'ENEMIES', 'COMPARE', 'CALLS', 'in_chunks', 'encode_states', 'Saved', 'save_state', 'load_states',

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .bases import encode_states
-from ..world.codes import ObsSpec
 from ..world.edits import DIRECTIONS, EditError, clear_mobs, place, place_block, place_item, set_scalar
+from ..world.layout import ObsSpec
 from ..world.rebuild import state_of
 from ..world.rules import opened, tile_at
 

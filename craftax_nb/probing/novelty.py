@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..world.codes import DARK, EMPTY, REALS, ObsSpec, unpack
+from ..world.codes import unpack
+from ..world.layout import DARK, EMPTY, REALS, ObsSpec
 
 # %% auto #0
 __all__ = ['PARTS', 'BADGE', 'Novelty']

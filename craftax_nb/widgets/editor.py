@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from fastcore.basics import patch
 
-from ..world.codes import DARK, FULL, ObsSpec, encode, unpack
+from ..world.codes import encode, unpack
 from craftax_nb.world.edits import (
     DIRECTIONS,
     LADDERS,
@@ -25,6 +25,7 @@ from craftax_nb.world.edits import (
     scalar_range,
     set_scalar,
 )
+from ..world.layout import DARK, FULL, ObsSpec
 from ..world.rebuild import state_of
 from ..world.text import place as place_words
 from ..world.text import word

@@ -20,8 +20,9 @@ from ..data.shards import SCHEMA, STEP_COLUMNS, WORLD, Episode, write_shard
 from ..jobs.cache import use_compile_cache
 from ..jobs.checkpoints import DatasetError
 from ..jobs.files import remove_leftovers, resolve, show_path
-from ..world.codes import ObsSpec, unpack
+from ..world.codes import unpack
 from ..world.env import World
+from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['rescue', 'Recording', 'Game']
