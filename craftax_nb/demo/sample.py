@@ -72,7 +72,7 @@ def pack() -> Path:
     ):
         agent = load_agent(run)
         about = {key: agent.meta[key] for key in ("kind", "step", "framework", "dataset_hash")}
-        parameters = {key: value for key, value in agent.meta["parameters"].items() if key != "run_dir"}
+        parameters = {key: value for key, value in agent.parameters.items() if key != "run_dir"}
         save_agent(sample / name, agent, dtype="float16", parameters=parameters, **about)
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())
     print(f"{show_path(sample)}: {size / 1e6:.1f} MB")

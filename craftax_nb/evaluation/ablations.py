@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pandas as pd
-from ..lm.prompt import observation_texts
 
 from .results import Results
 from .stats import clustered_interval, expanded_level, interval
+from ..lm.prompt import observation_texts
 from ..nets.agent import Agent
 
 # %% auto #0
@@ -72,7 +72,7 @@ def arm_labeller(
     seed: int = 0,
 ) -> Callable:  # codes (n, width), past -> (n, dim) float32
     "ValueError for an unknown arm, a text arm whose labeller shows no texts, or another recipe that doesn't fit or isn't given"
-    mean, std = np.asarray(agent.label_mean), np.asarray(agent.label_std)
+    mean, std = np.asarray(agent.hidden_mean), np.asarray(agent.hidden_std)
     if arm not in ARMS:
         raise ValueError(f"arm is {arm!r}, expected one of {', '.join(ARMS)}")
     if arm == "other":
@@ -102,11 +102,11 @@ def arm_labeller(
 def _check_other(agent: Agent, other: Callable | None) -> None:
     if other is None:
         raise ValueError("arm is 'other', but no other labeller is given: name the other recipe's labels")
-    if other.dim != agent.spec.label_dim:
+    if other.dim != agent.spec.hidden_dim:
         raise ValueError(
-            f"arm is 'other', but its hidden states are {other.dim} wide and the agent reads {agent.spec.label_dim}: take a recipe of the same width"
+            f"arm is 'other', but its hidden states are {other.dim} wide and the agent reads {agent.spec.hidden_dim}: take a recipe of the same width"
         )
-    mine, its = int((agent.recipe or {}).get("history", 0)), int(getattr(other.recipe, "history", 0))
+    mine, its = agent.recipe.history if agent.recipe else 0, getattr(other.recipe, "history", 0)
     if mine != its:
         raise ValueError(
             f"arm is 'other', but its history is {its} and the agent's {mine}: take a recipe with the same history"
@@ -132,7 +132,7 @@ class Held:
 
 # %% ../../nbs/evaluation.ablations.ipynb #2549afe8
 def held_out_states(
-    dataset,  # as `data.shards.load_dataset` gives it
+    dataset,  # as `data.dataset.load_dataset` gives it
     labels,  # as `labelling.store.load_labels` gives them
     episodes: np.ndarray,  # that the agent wasn't trained on
     most_labels: int = 0,  # of them are taken at random, with all transitions that hold them; 0: all
@@ -296,7 +296,7 @@ def ablate(
     'Every arm offline and online. ValueError for what `arm_labeller` refuses, or without the arms "real" and "shuffled"'
     from craftax_nb.evaluation.rollout import check_labeller, play
 
-    if not agent.spec.label_dim:
+    if not agent.spec.hidden_dim:
         raise ValueError(
             "this agent reads no hidden states: there is nothing to ablate; give one that was trained with augment"
         )

@@ -80,7 +80,7 @@ def training_labels(
     data: str = "",  # the data set; "": what the checkpoint was trained on, or the bundled sample if that has its labels
 ) -> tuple[Labels, Dataset]:
     "The labels that an augmented agent was trained on, and their data set; LabelError, saying what to give, where they aren't there"
-    given, recipe = agent.meta.get("parameters", {}), (agent.recipe or {}).get("hash")
+    given, recipe = agent.parameters, agent.recipe.hash if agent.recipe else None
     for place in [data] if data else [given.get("data", ""), "sample"]:
         try:
             dataset = load_dataset(place)

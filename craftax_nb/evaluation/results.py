@@ -29,7 +29,7 @@ class Recording:
     value: np.ndarray  # (T,) float32
     reward: np.ndarray  # (T,) float32
     label: np.ndarray | None = (
-        None  # (T, label_dim) float32, the hidden state that the agent held; None for a plain agent
+        None  # (T, hidden_dim) float32, the hidden state that the agent held; None for a plain agent
     )
 
 # %% ../../nbs/evaluation.results.ipynb #20e39ea9

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ..lm.recipe import recipe_from_dict, require_same
 from fastcore.basics import patch
 
 from .results import Recording, Results
+from ..lm.recipe import require_same
 from ..nets.agent import Agent
 from ..world.codes import encode
 from ..world.env import World
@@ -37,7 +37,7 @@ class Slots(NamedTuple):
     codes: jax.Array  # (n, width) uint8, of the states; of the last one where the episode has ended
     label: (
         jax.Array | None
-    )  # (n, label_dim) float32, the hidden state that the agent was last told; None for a plain agent
+    )  # (n, hidden_dim) float32, the hidden state that the agent was last told; None for a plain agent
     past: jax.Array  # (n, history, width) uint8, the codes before these, oldest first; zeros before the beginning
     memory: object  # of the agent
     key: jax.Array  # (n,) each episode's own key
@@ -132,7 +132,7 @@ def _begin(agent: Agent, fresh, seed, batch, *, world: World, history: int) -> S
     root = jax.random.fold_in(jax.random.key(seed), 2**31)
     keys = jax.vmap(lambda e: jax.random.fold_in(root, e))(BATCH * batch + jnp.arange(BATCH, dtype=jnp.uint32))
     codes, zeros = jax.vmap(world.encode)(fresh), lambda dtype, *shape: jnp.zeros((BATCH, *shape), dtype)
-    label = zeros(jnp.float32, agent.spec.label_dim) if agent.spec.label_dim else None
+    label = zeros(jnp.float32, agent.spec.hidden_dim) if agent.spec.hidden_dim else None
     return Slots(
         fresh,
         codes,
@@ -173,7 +173,7 @@ class Blocks:
         self.agent, self.world, self.seed = agent, world, seed
         self.size = min(slots, BLOCK) if jax.default_backend() == "cpu" else slots
         self.seats = np.full((-(-slots // self.size), self.size), -1)  # the episode in each slot
-        self.history = int((agent.recipe or {}).get("history", 0))
+        self.history = agent.recipe.history if agent.recipe else 0
         self.blocks: dict[int, Slots] = {}
 
     @property
@@ -237,15 +237,15 @@ def collect(self: Blocks) -> dict[int, dict]:  # episode -> what it came to
 # %% ../../nbs/evaluation.rollout.ipynb #b6b76ed1
 def check_labeller(
     agent: Agent,
-    labeller: Callable | None,  # codes (k, width) uint8 -> (k, label_dim) float32
+    labeller: Callable | None,  # codes (k, width) uint8 -> (k, hidden_dim) float32
 ) -> None:
     "ValueError for an augmented agent without a labeller; RecipeMismatch, naming the field, for another model's"
-    if not agent.spec.label_dim or agent.meta.get("kind") == "random":
+    if not agent.spec.hidden_dim or agent.meta.get("kind") == "random":
         return
     if labeller is None:
         raise ValueError("this agent reads hidden states: give a labeller, Labeller(recipe) of craftax_nb.lm.live")
     if agent.recipe and getattr(labeller, "recipe", None) is not None:
-        require_same(recipe_from_dict(agent.recipe), labeller.recipe, "the agent", "the labeller", ignore=("cadence",))
+        require_same(agent.recipe, labeller.recipe, "the agent", "the labeller", ignore=("cadence",))
 
 # %% ../../nbs/evaluation.rollout.ipynb #75d1fcfa
 def agent_cadence(
@@ -253,7 +253,7 @@ def agent_cadence(
     cadence: int = 0,  # 0: as in its recipe
 ) -> int:
     "Steps between two labels; for a plain agent, between two looks at who has ended"
-    return cadence or (int(agent.recipe.get("cadence", 1)) if agent.recipe else SEGMENT)
+    return cadence or (agent.recipe.cadence if agent.recipe else SEGMENT)
 
 # %% ../../nbs/evaluation.rollout.ipynb #1e527aa5
 @patch
@@ -261,7 +261,7 @@ def ask(self: Blocks, labeller: Callable | None) -> None:
     "Tells everybody who is playing what the language model makes of the state"
     if (
         labeller is None
-        or not self.agent.spec.label_dim
+        or not self.agent.spec.hidden_dim
         or self.agent.meta.get("kind") == "random"
         or not len(self.active)
     ):
@@ -275,7 +275,7 @@ def ask(self: Blocks, labeller: Callable | None) -> None:
         np.asarray(labeller(read("codes"), *past), np.float32), np.cumsum([len(rows) for rows in seated.values()])[:-1]
     )
     for (block, rows), told in zip(seated.items(), hidden, strict=True):
-        label = np.zeros((self.size, self.agent.spec.label_dim), np.float32)
+        label = np.zeros((self.size, self.agent.spec.hidden_dim), np.float32)
         label[rows] = told
         self.blocks[block] = self.blocks[block]._replace(label=label)
 
@@ -300,7 +300,7 @@ def _values(agent: Agent, codes: jax.Array, label) -> jax.Array:
 def values_of(
     agent: Agent,
     codes: np.ndarray,  # (T, width) uint8, of an episode from its beginning
-    label: np.ndarray | None = None,  # (T, label_dim)
+    label: np.ndarray | None = None,  # (T, hidden_dim)
 ) -> np.ndarray:  # (T,) float32
     "V at each step"
     pad = lambda x: None if x is None else np.pad(x, ((0, -len(x) % 256), (0, 0)))  # few lengths to compile for
@@ -335,7 +335,7 @@ def play(
     world: World,
     episodes: int = 100,
     seed: int = 0,
-    labeller: Callable | None = None,  # codes (k, width) -> (k, label_dim), for an augmented agent
+    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an augmented agent
     cadence: int = 0,  # steps between labels; 0: as in the agent's recipe
     max_steps: int = 10_000,  # an episode still running then is cut
     record: int = 0,  # how many of the first episodes to record

@@ -21,9 +21,9 @@ from .results import Recording
 from .rollout import play
 from ..jobs.files import resolve
 from ..nets.agent import Agent, load_agent
-from ..world.codes import ObsSpec
 from ..world.draw import draw
 from ..world.env import World
+from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['INK', 'PAPER', 'ACCENT', 'SOFT', 'GIVEN', 'NUMBERS', 'BARS', 'STRIP', 'probabilities', 'entropy', 'to_go', 'frame',
@@ -194,7 +194,7 @@ def watch(
     agent,  # an `Agent`, or what `load_agent` takes: a checkpoint, a run, "sample/ppo"
     path="runs/watch.mp4",  # of the mp4, relative to the project; replaced if it exists
     seed: int = 0,  # of the world and its luck: episode 0 of `play`
-    labeller: Callable | None = None,  # codes (k, width) -> (k, label_dim), for an augmented agent
+    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an augmented agent
     max_steps: int = 600,  # the episode is shown to here
     fps: int = 8,  # steps a second
     tile: int = 32,  # pixels of a tile
@@ -207,7 +207,7 @@ def watch(
     if max_steps < 1:
         raise ValueError(f"max_steps is {max_steps}; a video shows at least 1 step")
     agent = agent if isinstance(agent, Agent) else load_agent(agent)
-    gamma = float(agent.meta.get("parameters", {}).get("gamma", 0.99))
+    gamma = agent.gamma
     results = play(
         agent, agent.world, episodes=1, seed=seed, labeller=labeller, max_steps=max_steps, record=1, slots=slots
     )

@@ -22,8 +22,9 @@ from flax.traverse_util import unflatten_dict
 
 from ..jobs.checkpoints import CheckpointError, find_checkpoint
 from ..jobs.files import git_revision, resolve, show_path, whole_folder, write_json
-from .flax_nets import ActorCritic, check_weights, initial_memory, weight_shapes
-from .spec import NetSpec, flax_from_torch, safe_std, torch_from_flax
+from ..lm.recipe import Recipe, recipe_from_dict
+from .flax_nets import ActorCritic, Output, check_weights, initial_memory, weight_shapes
+from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
 from ..world.env import World
 
 # %% ../../nbs/nets.agent.ipynb #7cd9fc78
@@ -34,17 +35,22 @@ class Agent:
 
     spec: NetSpec
     params: Any = field(repr=False)  # Flax: layer -> kernel, bias
-    label_mean: Any = field(default=None, repr=False)  # (label_dim,), None for a plain agent
-    label_std: Any = field(default=None, repr=False)
-    recipe: dict | None = None  # how the labels it was trained on were made
-    meta: dict = field(default_factory=dict, repr=False)  # what agent.json says
+    hidden_mean: Any = field(default=None, repr=False)  # (hidden_dim,), None for a plain agent
+    hidden_std: Any = field(default=None, repr=False)
+    recipe: Recipe | None = None  # how the hidden states that it reads were made; None for a plain agent
+    meta: dict = field(default_factory=dict, repr=False)  # the contents of agent.json; empty for a new agent
+    gamma: float = 0.99  # discount factor that it was trained with
+    upstream_exact: bool = False  # whether its observations lack the mobs that upstream's lose
 
     @property
     def world(self) -> World:
-        "The game as it was trained on: `upstream_exact` if its run's parameters say so"
-        return World(
-            self.spec.env_name, upstream_exact=bool(self.meta.get("parameters", {}).get("upstream_exact", False))
-        )
+        "The game that the agent was trained on"
+        return World(self.spec.env_name, upstream_exact=self.upstream_exact)
+
+    @property
+    def parameters(self) -> dict:
+        "Parameters of the run that trained the agent; empty for one that wasn't loaded from a checkpoint"
+        return self.meta.get("parameters", {})
 
     @property
     def net(self) -> ActorCritic:
@@ -54,21 +60,25 @@ class Agent:
         "Memory of `n` fresh episodes, None for a net without one"
         return initial_memory(self.spec, n)
 
-    def apply(
+    def output(
         self,
         codes,  # (n, code width) uint8
-        label=None,  # (n, label_dim) raw hidden states
+        hidden_state=None,  # (n, hidden_dim) raw hidden states
         memory=None,  # from `initial` or the last call
         first=None,  # (n,) bool, True where an episode begins
-    ):  # logits (n, actions), values (n,), memory
-        "Raises `ValueError` where the label is missing, not wanted or of another shape"
-        if label is not None and self.label_mean is not None:
-            label = (jnp.asarray(label, jnp.float32) - self.label_mean) / self.label_std
-        out = self.net.apply({"params": self.params}, codes, label, memory, first)
+    ) -> Output:
+        "What the network gives; raises `ValueError` where the hidden state is missing, not wanted or of another shape"
+        if hidden_state is not None and self.hidden_mean is not None:
+            hidden_state = (jnp.asarray(hidden_state, jnp.float32) - self.hidden_mean) / self.hidden_std
+        return self.net.apply({"params": self.params}, codes, hidden_state, memory, first)
+
+    def apply(self, codes, hidden_state=None, memory=None, first=None):  # logits (n, actions), values (n,), memory
+        "Logits, values and the next memory of `output`, which takes the same arguments"
+        out = self.output(codes, hidden_state, memory, first)
         return out.logits, out.value, out.memory
 
     def tree_flatten(self):
-        return (self.params, self.label_mean, self.label_std), self.spec
+        return (self.params, self.hidden_mean, self.hidden_std), self.spec
 
     @classmethod
     def tree_unflatten(cls, spec, leaves):
@@ -84,7 +94,9 @@ def random_agent(
     spec = spec or NetSpec(world.env_name, width=8, depth=1)
     params = unflatten_dict({name: np.zeros(shape, np.float32) for name, shape in weight_shapes(spec).items()}, sep="/")
     mean, std = (
-        (np.zeros(spec.label_dim, np.float32), np.ones(spec.label_dim, np.float32)) if spec.label_dim else (None, None)
+        (np.zeros(spec.hidden_dim, np.float32), np.ones(spec.hidden_dim, np.float32))
+        if spec.hidden_dim
+        else (None, None)
     )
     return Agent(spec, params, mean, std, meta={"kind": "random", "step": 0})
 
@@ -103,9 +115,9 @@ def save_agent(
     "Writes a checkpoint folder, whole or not at all"
     spec, params = agent.spec, jax.tree.map(lambda x: np.asarray(x, dtype), dict(agent.params))
     check_weights(params, spec)
-    if bool(spec.label_dim) != (agent.label_mean is not None) or bool(spec.label_dim) != (agent.recipe is not None):
+    if bool(spec.hidden_dim) != (agent.hidden_mean is not None) or bool(spec.hidden_dim) != (agent.recipe is not None):
         raise ValueError(
-            "an agent with labels is saved with label_mean, label_std and recipe, a plain one with none of them"
+            "an agent with labels is saved with hidden_mean, hidden_std and recipe, a plain one with none of them"
         )
     meta = dict(
         format=1,
@@ -115,7 +127,7 @@ def save_agent(
         env_name=spec.env_name,
         spec=asdict(spec),
         craftax_version=spec.world.craftax_version,
-        recipe=agent.recipe,
+        recipe=agent.recipe and {**agent.recipe.to_dict(), "hash": agent.recipe.hash},
         dataset_hash=dataset_hash,
         git=git_revision(),
         parameters=dict(parameters or {}),
@@ -123,10 +135,10 @@ def save_agent(
     )
     with whole_folder(resolve(folder)) as new:
         write_weights(new, params, spec, framework, dtype)
-        if spec.label_dim:
+        if spec.hidden_dim:
             save_arrays(
                 new / "normaliser.safetensors",
-                {"mean": np.asarray(agent.label_mean, np.float32), "std": safe_std(agent.label_std)},
+                {"mean": np.asarray(agent.hidden_mean, np.float32), "std": safe_std(agent.hidden_std)},
             )
         write_json(new / "agent.json", {**meta, "files": checksums(new)})
         if extra:
@@ -195,7 +207,8 @@ def read_meta(folder: Path) -> dict:
     "What agent.json says; raises `CheckpointError`"
     try:
         meta = json.loads((folder / "agent.json").read_text())
-        NetSpec(**meta["spec"]), meta["framework"], meta["kind"], meta["step"], meta["recipe"]
+        spec_from_dict(meta["spec"]), meta["framework"], meta["kind"], meta["step"]
+        meta["recipe"] and recipe_from_dict(meta["recipe"])
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise CheckpointError(
             f"{show_path(folder)} can't be read: agent.json: {type(e).__name__}: {e}; give another checkpoint, for example sample/ppo"
@@ -209,11 +222,11 @@ def load_agent(
     "Raises `CheckpointError`, one sentence; warns where another version of craftax trained it"
     folder = Path(find_checkpoint(path))
     meta = read_meta(folder)
-    spec = NetSpec(**meta["spec"])
+    spec = spec_from_dict(meta["spec"])
     try:
         check_files(folder, meta)
         params = read_weights(folder, spec, meta["framework"])
-        norm = load_arrays(folder / "normaliser.safetensors") if spec.label_dim else {}
+        norm = load_arrays(folder / "normaliser.safetensors") if spec.hidden_dim else {}
         mean, std = norm.get("mean"), norm.get("std")
     except Exception as e:  # Orbax and safetensors raise a dozen kinds for a broken file
         said = (str(e) or "no message").strip().splitlines()[0]
@@ -225,4 +238,6 @@ def load_agent(
             f"{show_path(folder)} was trained on craftax {meta.get('craftax_version')}, this is {spec.world.craftax_version}",
             stacklevel=2,
         )
-    return Agent(spec, params, mean, std, meta["recipe"], meta)
+    recipe, parameters = meta["recipe"] and recipe_from_dict(meta["recipe"]), meta.get("parameters", {})
+    gamma, upstream_exact = float(parameters.get("gamma", 0.99)), bool(parameters.get("upstream_exact", False))
+    return Agent(spec, params, mean, std, recipe, meta, gamma, upstream_exact)

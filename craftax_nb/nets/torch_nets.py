@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .spec import FILTERS, NetSpec, flax_from_torch, layer_shapes, torch_from_flax
-from .torch_readers import FirstLayer, Frames, Tiles, columns_of, ones_of
+from .torch_encoders import TorchFirstLayer, TorchFrames, TorchTiles, columns_of, ones_of
 from ..world.pixels import tile_size
 
 # %% ../../nbs/nets.torch_nets.ipynb #1cdcc2ea
@@ -81,20 +81,22 @@ class TorchActorCritic(nn.Module):
         drawn = [first_weights(spec, shapes, seed) for seed in self.seeds]
         stacked = {name: torch.stack([d[name] for d in drawn]) for name in drawn[0]}
         if spec.net == "tiles":
-            self.reader = Tiles(spec, stacked["table"])
+            self.reader = TorchTiles(spec, stacked["table"])
         elif spec.net == "conv":
-            self.reader = Frames(spec, stacked["patches"], stacked["around"])
+            self.reader = TorchFrames(spec, stacked["patches"], stacked["around"])
         for name in shapes:
             first = spec.net == "mlp" and name.endswith("_0")
-            self.add_module(name, FirstLayer(stacked[name], spec.map_dim, whole) if first else Dense(stacked[name]))
+            self.add_module(
+                name, TorchFirstLayer(stacked[name], spec.map_dim, whole) if first else Dense(stacked[name])
+            )
         self.firsts = [name for name in shapes if name.endswith("_0")]
         self.register_buffer("row", torch.arange(spec.map_dim) if whole else torch.full((spec.map_dim,), -1))
 
-    def trunk(self, name: str, read: tuple, label: Tensor | None) -> Tensor:  # (seeds, n, outputs)
+    def trunk(self, name: str, read: tuple, hidden_state: Tensor | None) -> Tensor:  # (seeds, n, outputs)
         layer = lambda part: getattr(self, f"{name}_{part}")
         h = torch.tanh(layer(0)(*read))
-        if self.spec.label_dim:
-            h = torch.cat([h, torch.tanh(layer("label")(label.expand(len(h), *label.shape)))], -1)
+        if self.spec.hidden_dim:
+            h = torch.cat([h, torch.tanh(layer("label")(hidden_state.expand(len(h), *hidden_state.shape)))], -1)
         for i in range(1, self.spec.depth):
             h = torch.tanh(layer(i)(h))
         return layer("head")(h).float()
@@ -102,20 +104,20 @@ class TorchActorCritic(nn.Module):
     def outputs(
         self,
         trunks: Sequence[str],  # "actor", "critic", ...
-        observed: tuple,  # as `nets.torch_readers.observe` gives it, as tensors
-        label: Tensor | None = None,  # (n, label_dim) float32, normalised
+        observed: tuple,  # as `nets.torch_encoders.observe` gives it, as tensors
+        hidden_state: Tensor | None = None,  # (n, hidden_dim) float32, normalised
     ) -> list[Tensor]:  # of each trunk (seeds, n, outputs) float32
         "Only what is asked for"
-        if (label is None) != (self.spec.label_dim == 0):
+        if (hidden_state is None) != (self.spec.hidden_dim == 0):
             raise ValueError(
-                f"label is {'missing' if label is None else 'given'} but label_dim is {self.spec.label_dim}"
+                f"label is {'missing' if hidden_state is None else 'given'} but hidden_dim is {self.spec.hidden_dim}"
             )
         read = self.read(observed)
-        return [self.trunk(name, read, label) for name in trunks]
+        return [self.trunk(name, read, hidden_state) for name in trunks]
 
-    def forward(self, observed: tuple, label: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, observed: tuple, hidden_state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         "Logits (seeds, n, actions) and values (seeds, n)"
-        logits, values = self.outputs(("actor", "critic"), observed, label)
+        logits, values = self.outputs(("actor", "critic"), observed, hidden_state)
         return logits, values[..., 0]
 
 # %% ../../nbs/nets.torch_nets.ipynb #9d370c9c
@@ -159,7 +161,7 @@ def to_flax(
             out |= {f"reader.{name}.weight": array(weight[part]), f"reader.{name}.bias": array(bias[part])}
     for name in layer_shapes(spec):
         layer = getattr(net, name)
-        if isinstance(layer, FirstLayer):
+        if isinstance(layer, TorchFirstLayer):
             kernel = layer.kernel(net.row)[seed]
             out[f"{name}.map"] = array(F.pad(kernel[: spec.map_dim], (0, 0, 0, 1)))
             out[f"{name}.tail"] = array(kernel[spec.map_dim :])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..nets.spec import NetSpec, safe_std
-from ..nets.torch_readers import observe
+from ..nets.torch_encoders import observe
 
 # %% ../../nbs/offline.batches.ipynb #0bdbe9eb
 def split_episodes(
@@ -59,11 +59,11 @@ class Batch:
     "What a network and a loss need of some transitions; tensors on one device"
 
     transition: np.ndarray  # (n,) int64, which they are
-    observed: tuple  # as `nets.torch_readers.observe` gives it
+    observed: tuple  # as `nets.torch_encoders.observe` gives it
     action: Tensor  # (n,) int64
     reward: Tensor  # (n,) float32
     terminated: Tensor  # (n,) bool
-    label: Tensor | None  # (n, label_dim) float32, normalised; zeros (the mean) where there is no label
+    label: Tensor | None  # (n, hidden_dim) float32, normalised; zeros (the mean) where there is no label
     after: tuple | None = None  # `observed` of the states that follow, if asked for
     label_after: Tensor | None = None  # and their labels
 
@@ -135,7 +135,7 @@ class Batches:
         return x.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else x
 
     def label(self, transitions: np.ndarray) -> np.ndarray | None:
-        "(n, label_dim) float32, normalised by the stored mean and deviation"
+        "(n, hidden_dim) float32, normalised by the stored mean and deviation"
         if self.labels is None:
             return None
         pointer = np.asarray(self.labels.pointer[transitions])

@@ -29,13 +29,7 @@ def agent_of(
     labels, params = learner.batches.labels, to_flax(learner.net, seed)
     if labels is None:
         return Agent(learner.spec, params)
-    return Agent(
-        learner.spec,
-        params,
-        learner.batches.mean,
-        learner.batches.std,
-        {**labels.recipe.to_dict(), "hash": labels.recipe.hash},
-    )
+    return Agent(learner.spec, params, learner.batches.mean, learner.batches.std, labels.recipe)
 
 # %% ../../nbs/offline.train.ipynb #a421243a
 def seed_folder(folder: Path, seed: int) -> Path:

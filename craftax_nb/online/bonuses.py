@@ -16,7 +16,7 @@ from flax import linen as nn
 from flax import struct
 from flax.linen.initializers import orthogonal
 
-from ..nets.readers import FirstLayer
+from ..nets.encoders import FirstLayer
 from ..nets.sparse import sparse_product
 from ..nets.spec import NetSpec
 
@@ -101,7 +101,7 @@ class ICM:
     width: int = 256
     latent: int = 32
     net: NetSpec | None = None  # the network it goes with, for the game
-    separate: ClassVar[bool] = False
+    own_critic: ClassVar[bool] = False
 
     @property
     def module(self) -> Dynamics:
@@ -111,7 +111,7 @@ class ICM:
         params = self.module.init(key, codes[:1], codes[:1], jnp.zeros(1, jnp.int32))["params"]
         return _new_state(self, params, None, None)
 
-    def judge(self, state: BonusState, rollout, mean: Callable):
+    def intrinsic_reward(self, state: BonusState, rollout, mean: Callable):
         "(steps, envs) bonus, the state, metrics"
         _, after, expected = self.module.apply(
             {"params": state.params}, rollout.codes, rollout.next_codes, rollout.action
@@ -162,7 +162,7 @@ class E3B(ICM):
         state = super().start(net, key, codes)
         return state.replace(memory=jnp.tile(jnp.eye(self.latent) / self.ridge, (len(codes), 1, 1)))
 
-    def judge(self, state: BonusState, rollout, mean: Callable):
+    def intrinsic_reward(self, state: BonusState, rollout, mean: Callable):
         features = self.module.apply({"params": state.params}, rollout.next_codes, method="features")
         intrinsic, memory = elliptical(features, rollout.first, state.memory, self.ridge)
         return intrinsic, state.replace(memory=memory), _told(intrinsic, mean)
@@ -189,7 +189,7 @@ class RND:
     outputs: int = 512
     gamma: float = 0.99  # of the sum that scales the bonus
     net: NetSpec | None = None  # the network it goes with, for the game
-    separate: ClassVar[bool] = True
+    own_critic: ClassVar[bool] = True
 
     @property
     def module(self) -> Encoder:
@@ -205,7 +205,7 @@ class RND:
         says = lambda which: self.module.apply({"params": params[which]}, codes, self.net.obs_dim)
         return ((says("predictor") - jax.lax.stop_gradient(says("target"))) ** 2).mean(-1)
 
-    def judge(self, state: BonusState, rollout, mean: Callable):
+    def intrinsic_reward(self, state: BonusState, rollout, mean: Callable):
         "(steps, envs) bonus, the state, metrics"
         error = self.error(state.params, rollout.next_codes)
         memory, sums = jax.lax.scan(lambda total, e: 2 * (self.gamma * total + e,), state.memory, error)

@@ -51,9 +51,9 @@ class PPO:
 
     def __post_init__(self):
         object.__setattr__(self, "world", self.world or self.net.world)
-        if bool(self.bonus and self.bonus.separate) != self.net.curiosity:
+        if bool(self.bonus and self.bonus.own_critic) != self.net.intrinsic_critic:
             raise ValueError(
-                f"NetSpec.curiosity is {self.net.curiosity}, but the bonus is {self.bonus}: the second critic goes with RND, and with no other"
+                f"NetSpec.intrinsic_critic is {self.net.intrinsic_critic}, but the bonus is {self.bonus}: the second critic goes with RND, and with no other"
             )
         split, what = (self.num_envs, "num_envs") if self.net.net == "gru" else (self.batch, "num_envs * num_steps")
         if split % (self.minibatches * self.devices):
@@ -225,7 +225,7 @@ def _play_step(ppo: PPO, params, train: Train, key) -> tuple[Train, Rollout]:
         action,
         log_prob,
         said.value,
-        said.curiosity,
+        said.intrinsic_value,
         out.reward,
         out.terminated,
         out.truncated,
@@ -319,8 +319,10 @@ def loss(
     total = policy_loss + ppo.value_coef * value_loss - ppo.entropy_coef * entropy
     metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
     metrics |= {"approx_kl": (ratio - 1 - log_ratio).mean(), "clip_fraction": (jnp.abs(ratio - 1) > ppo.clip).mean()}
-    if ppo.net.curiosity:
-        metrics["curiosity_loss"] = _value_loss(ppo, said.curiosity, batch["curiosity"], batch["curiosity_target"])
+    if ppo.net.intrinsic_critic:
+        metrics["curiosity_loss"] = _value_loss(
+            ppo, said.intrinsic_value, batch["curiosity"], batch["curiosity_target"]
+        )
         total += ppo.value_coef * metrics["curiosity_loss"]
     return total, metrics
 
@@ -330,14 +332,14 @@ def _prepare(ppo: PPO, train: Train, rollout: Rollout):
     last = ActorCritic(ppo.net).apply({"params": train.params}, train.codes, None, train.memory, train.first)
     bonus, metrics, extra = train.bonus, {}, {}
     if ppo.bonus:
-        intrinsic, bonus, metrics = ppo.bonus.judge(bonus, rollout, partial(_mean, ppo))
-        if not ppo.bonus.separate:
+        intrinsic, bonus, metrics = ppo.bonus.intrinsic_reward(bonus, rollout, partial(_mean, ppo))
+        if not ppo.bonus.own_critic:
             rollout = rollout._replace(reward=rollout.reward + ppo.bonus.coef * intrinsic)
         extra = {"next_codes": rollout.next_codes}
     advantage = advantages(rollout, last.value, ppo.gamma, ppo.gae_lambda)
     target = advantage + rollout.value
-    if ppo.net.curiosity:
-        curious = curious_advantages(intrinsic, rollout.curiosity, last.curiosity, ppo.gamma, ppo.gae_lambda)
+    if ppo.net.intrinsic_critic:
+        curious = curious_advantages(intrinsic, rollout.curiosity, last.intrinsic_value, ppo.gamma, ppo.gae_lambda)
         advantage = advantage + ppo.bonus.coef * curious
         extra |= {"curiosity": rollout.curiosity, "curiosity_target": curious + rollout.curiosity}
     data = {name: getattr(rollout, name) for name in ("codes", "action", "log_prob", "value")}

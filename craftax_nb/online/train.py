@@ -169,7 +169,10 @@ def train_ppo(
     if collect_last and (writer := writer or _writer(run, ppo, ppo.num_updates * ppo.batch)):
         writer.close(ppo.num_updates * ppo.batch)
     return replace(
-        agents(ppo, train)[0], meta={"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params}
+        agents(ppo, train)[0],
+        meta={"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params},
+        gamma=ppo.gamma,
+        upstream_exact=ppo.world.upstream_exact,
     )
 
 # %% ../../nbs/online.train.ipynb #7ad26c9b
@@ -183,4 +186,4 @@ def make_net(
     symbolic = env_name.replace("-Pixels-", "-Symbolic-")
     if symbolic != env_name and net != "conv":
         raise ValueError(f"{env_name} shows frames, which net {net!r} doesn't read; take net 'conv', or {symbolic}")
-    return NetSpec(symbolic, net=net, curiosity=bonus == "rnd", **sizes)
+    return NetSpec(symbolic, net=net, intrinsic_critic=bonus == "rnd", **sizes)

@@ -16,7 +16,7 @@ from ..jobs.checkpoints import find_checkpoint
 from ..nets.agent import Agent, load_agent
 from .bases import encode_states
 from .suites import Probe, Suite
-from .values import Answers, look, told
+from .values import Answers, hidden_states_of, look
 from ..world.env import World
 from ..world.rules import stack
 
@@ -50,13 +50,13 @@ def lookahead(
     agent: Agent,
     world: World,
     states: Sequence,  # of one environment each
-    label: np.ndarray | None = None,  # (n, label_dim) raw hidden states, of an agent that reads them
+    label: np.ndarray | None = None,  # (n, hidden_dim) raw hidden states, of an agent that reads them
     luck: int = 2,  # random keys to average over
     gamma: float | None = None,  # discount; None: the one that V was trained with
     seed: int = 0,
 ) -> np.ndarray:  # (n, actions) float32
     "r + gamma V(s') - V(s) for each action"
-    gamma = float(agent.meta.get("parameters", {}).get("gamma", 0.99)) if gamma is None else gamma
+    gamma = agent.gamma if gamma is None else gamma
     value, out = look(agent, encode_states(states), label)[0], np.zeros((len(states), world.num_actions), np.float32)
     for start in range(0, len(states), BATCH):
         rows = np.minimum(np.arange(start, start + BATCH), len(states) - 1)
@@ -126,7 +126,7 @@ def advantages(
             continue
         states = [probes[i].state for i in rows["probe"].iloc[mine]]
         codes = encode_states(states)
-        label = told(labellers[name], codes) if agent.spec.label_dim else None
+        label = hidden_states_of(labellers[name], codes) if agent.spec.hidden_dim else None
         if qs:
             out[mine] = np.minimum(*(look(q, codes, label)[1] for q in qs)) - look(agent, codes, label)[0][:, None]
         else:

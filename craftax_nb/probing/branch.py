@@ -18,8 +18,8 @@ import pandas as pd
 from ..evaluation.rollout import BATCH, SEGMENT, Blocks, _begin, agent_cadence, check_labeller
 from ..evaluation.stats import interval, rate_interval
 from ..nets.agent import Agent
-from ..world.codes import ObsSpec
 from ..world.env import World
+from ..world.layout import ObsSpec
 from ..world.rules import as_numpy, stack
 
 # %% auto #0
@@ -165,13 +165,13 @@ def branch(
     rollouts: int = 32,  # plays of each state
     max_steps: int = 200,  # of a play; for what would follow stands V
     seed: int = 0,  # of the luck
-    labeller: Callable | None = None,  # codes (k, width) -> (k, label_dim), for an augmented agent
+    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an augmented agent
     gamma: float | None = None,  # discount; None: the one that V was trained with
     cadence: int = 0,  # steps between labels; 0: as in the agent's recipe
     slots: int = 256,  # plays in progress at once
 ) -> Branches:
     "Plays the agent's own policy on from each state; ValueError or RecipeMismatch for a labeller that doesn't fit"
-    gamma = float(agent.meta.get("parameters", {}).get("gamma", 0.99)) if gamma is None else gamma
+    gamma = agent.gamma if gamma is None else gamma
     _check(agent, world, states, rollouts, max_steps, gamma)
     check_labeller(agent, labeller)
     states, number = _distinct(states)

@@ -78,7 +78,7 @@ TRUE = "both"  # the state changes
 
 def _swaps(agent: Agent, labeller: Callable, codes: np.ndarray, real: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     "Hidden states that say nothing of the state"
-    zero = np.broadcast_to(np.asarray(agent.label_mean, np.float32), real.shape)
+    zero = np.broadcast_to(np.asarray(agent.hidden_mean, np.float32), real.shape)
     out = {"zero (the mean label)": np.ascontiguousarray(zero), "another state's": np.roll(real, 1, 0)}
     recipe = getattr(labeller, "recipe", None)
     if hasattr(labeller, "of_texts") and getattr(recipe, "text_format", "") != "image":
@@ -122,7 +122,7 @@ def tell(
     for name, agent in agents.items():
         labeller = (labellers or {}).get(name)
         check_labeller(agent, labeller)
-        reads = bool(agent.spec.label_dim)
+        reads = bool(agent.spec.hidden_dim)
         real = told(labeller, codes) if reads else None
         before = look(agent, codes, real)
         for change, (rows, other) in made.items():

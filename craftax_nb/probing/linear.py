@@ -27,7 +27,7 @@ __all__ = ['PENALTIES', 'CONTROLS', 'activations', 'facts', 'state_types', 'cont
 @jax.jit
 def _layers(agent: Agent, codes, label) -> dict[str, jax.Array]:
     if label is not None:
-        label = (label - agent.label_mean) / agent.label_std
+        label = (label - agent.hidden_mean) / agent.hidden_std
     wanted = lambda module, method: method in ("__call__", "first_layers")
     memory, first = agent.initial(len(codes)), jnp.ones(len(codes), bool)
     _, kept = agent.net.apply(
@@ -35,7 +35,7 @@ def _layers(agent: Agent, codes, label) -> dict[str, jax.Array]:
     )
     kept, spec = kept["intermediates"], agent.spec
     out = {f"{trunk}_0": h for trunk, h in zip(spec.trunks, kept["first_layers"][0][0], strict=True)}
-    later = ["label"] * bool(spec.label_dim) + list(range(1, spec.depth))
+    later = ["label"] * bool(spec.hidden_dim) + list(range(1, spec.depth))
     out |= {f"{trunk}_{part}": kept[f"{trunk}_{part}"]["__call__"][0] for trunk in spec.trunks for part in later}
     return jax.tree.map(jnp.tanh, out)
 
@@ -43,7 +43,7 @@ def _layers(agent: Agent, codes, label) -> dict[str, jax.Array]:
 def activations(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8
-    label: np.ndarray | None = None,  # (n, label_dim) raw hidden states
+    label: np.ndarray | None = None,  # (n, hidden_dim) raw hidden states
 ) -> dict[str, np.ndarray]:  # "actor_0", "critic_0", "critic_label", "critic_1", …: (n, width) float32 each
     "What each hidden layer of the trunks makes of each state on its own, after its tanh"
     parts = in_chunks(

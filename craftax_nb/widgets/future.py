@@ -120,7 +120,7 @@ def play_on(self: Future) -> None:
     states, parts = [first, self.editing.state] if self.editing.edits else [first], []
     for reading, colour in zip(self.shown.readings, AGENTS, strict=False):
         self.note.value = f"{html.escape(reading.name)} plays; the first time compiles the game, which takes a minute …"
-        labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.label_dim else None
+        labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
         try:
             branches = branch(
                 reading.agent,
@@ -145,7 +145,7 @@ def play_fresh(self: Future) -> None:
     self.note.value = "playing; the first time compiles the game, which takes a minute …"
     tell = lambda step: setattr(self.note, "value", f"playing: step {step}") if step % 25 == 0 else None
     try:
-        labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.label_dim else None
+        labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
         played = play_here(reading.agent, self.shown.world, self.seed, labeller=labeller, told=tell)
     except Exception as e:  # told in the tab; the inspector goes on
         self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'

@@ -166,7 +166,7 @@ def _trace(self: Inspector, number: int) -> Trace:
             made = trace(self.dataset, number, agents, self.gamma)
         else:
             played, player = self.live[number]
-            label = lambda agent: played.label if agent.spec.label_dim and agent.recipe == player.recipe else None
+            label = lambda agent: played.label if agent.spec.hidden_dim and agent.recipe == player.recipe else None
             readings = [
                 read(a, played.episode, label(a), "another agent played here, without its hidden states")
                 for a in agents
@@ -186,7 +186,7 @@ def _trace(self: Inspector, number: int) -> Trace:
                     which,
                     0,
                     made.episode.codes[0],
-                    np.asarray(reading.agent.label_mean) if reading.agent.spec.label_dim else None,
+                    np.asarray(reading.agent.hidden_mean) if reading.agent.spec.hidden_dim else None,
                 )
         self.traces = {**dict(list(self.traces.items())[-7:]), key: made}
     return self.traces[key]

@@ -55,7 +55,7 @@ class Played(NamedTuple):
 
     episode: Episode
     states: list  # (T + 1) states of one environment, in numpy
-    label: np.ndarray | None  # (T + 1, label_dim) float32, what the agent was told; None for a plain agent
+    label: np.ndarray | None  # (T + 1, hidden_dim) float32, what the agent was told; None for a plain agent
 
 # %% ../../nbs/widgets.live.ipynb #b1c63ded
 def play_here(
@@ -63,12 +63,12 @@ def play_here(
     world: World,
     seed: int = 0,
     max_steps: int = 500,  # then it is cut; a state of Craftax is 0.3 MB
-    labeller: Callable | None = None,  # codes (1, width), past -> (1, label_dim); for an augmented agent
+    labeller: Callable | None = None,  # codes (1, width), past -> (1, hidden_dim); for an augmented agent
     told: Callable = lambda step: None,  # is told the number of each step
 ) -> Played:
     "Plays one episode and keeps every state; ValueError for an augmented agent without a labeller"
     check_labeller(agent, labeller)
-    cadence, history = agent_cadence(agent), int((agent.recipe or {}).get("history", 0))
+    cadence, history = agent_cadence(agent), agent.recipe.history if agent.recipe else 0
     key = jax.random.key(seed)
     state = jax.tree.map(lambda x: x[0], world.reset_many(key, 1))
     states, codes, labels, steps, memory = (
@@ -80,7 +80,7 @@ def play_here(
     )
     while len(steps) < max_steps and not (steps and (steps[-1].terminated or steps[-1].truncated)):
         t = len(steps)
-        if agent.spec.label_dim and t % cadence == 0:
+        if agent.spec.hidden_dim and t % cadence == 0:
             labels.append(_hidden(labeller, codes, history))
         label = labels[-1] if labels else None
         state, code, memory, step = _play(

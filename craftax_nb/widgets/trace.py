@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 import jax
 import numpy as np
-from ..lm.recipe import recipe_from_dict
 
 from ..data.returns import returns_to_go
-from ..data.shards import Dataset, Episode
+from ..data.dataset import Dataset
+from ..data.shards import Episode
 from ..labelling.store import LabelError, load_labels
 from ..nets.agent import Agent
 from ..world.env import World
@@ -50,7 +50,7 @@ def _padded(x):
 def evaluate(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8, one after another
-    label: np.ndarray | None = None,  # (n, label_dim) float32, raw hidden states, for an augmented agent
+    label: np.ndarray | None = None,  # (n, hidden_dim) float32, raw hidden states, for an augmented agent
 ) -> tuple[
     np.ndarray, np.ndarray, list
 ]:  # policy (n, actions), values (n,), float32; a recurrent agent's memory before each block
@@ -73,11 +73,11 @@ def episode_labels(
     dataset: Dataset,
     agent: Agent,
     number: int,  # the episode
-) -> np.ndarray | None:  # (T + 1, label_dim) float32, None for a plain agent
+) -> np.ndarray | None:  # (T + 1, hidden_dim) float32, None for a plain agent
     "Raw hidden states for an episode; LabelError where the data set has none of the agent's recipe"
-    if not agent.spec.label_dim:
+    if not agent.spec.hidden_dim:
         return None
-    labels = load_labels(dataset.folder, recipe_from_dict(agent.recipe).hash)
+    labels = load_labels(dataset.folder, agent.recipe.hash)
     start, length = int(dataset.start[number]), int(dataset.length[number])
     rows = np.append(labels.pointer[start : start + length], -1)
     last = np.maximum.accumulate(np.where(rows >= 0, np.arange(length + 1), -1))
@@ -97,24 +97,24 @@ class Reading:
     agent: Agent | None  # None: what was recorded
     value: np.ndarray  # (T + 1,) float32; nan where there is none
     probs: np.ndarray | None = None  # (T + 1, actions) float32
-    label: np.ndarray | None = None  # (T + 1, label_dim) float32, the hidden states that it was told
+    label: np.ndarray | None = None  # (T + 1, hidden_dim) float32, the hidden states that it was told
     memories: list = field(default_factory=list)  # before every `BLOCK` states, of a recurrent agent
     lacking: str = ""  # why it has no values
 
 # %% ../../nbs/widgets.trace.ipynb #9aea435e
 def name_of(agent: Agent) -> str:
     "For example: awr with language, step 2,000"
-    return f"{agent.meta.get('kind', 'agent')}{' with language' if agent.spec.label_dim else ''}, step {agent.meta.get('step', 0):,}"
+    return f"{agent.meta.get('kind', 'agent')}{' with language' if agent.spec.hidden_dim else ''}, step {agent.meta.get('step', 0):,}"
 
 # %% ../../nbs/widgets.trace.ipynb #0c8655db
 def read(
     agent: Agent,
     episode: Episode,
-    label: np.ndarray | None = None,  # (T + 1, label_dim), None for a plain agent
+    label: np.ndarray | None = None,  # (T + 1, hidden_dim), None for a plain agent
     lacking: str = "",  # why an augmented agent has no labels
 ) -> Reading:
     "The agent over the whole episode"
-    if agent.spec.label_dim and label is None:
+    if agent.spec.hidden_dim and label is None:
         return Reading(
             name_of(agent),
             agent,
@@ -225,13 +225,13 @@ def judge(
     which: int,  # of its readings
     step: int,
     codes: np.ndarray,  # (width,) uint8, shown instead of the episode's own
-    label: np.ndarray | None = None,  # (label_dim,) float32, raw, for an augmented agent
+    label: np.ndarray | None = None,  # (hidden_dim,) float32, raw, for an augmented agent
 ) -> tuple[np.ndarray, float]:  # policy (actions,), V
     "What an agent makes of another state at a step of the episode, with the memory of those before. ValueError without an agent, or without its label"
     reading = shown.readings[which]
     if reading.agent is None:
         raise ValueError("there is no agent to ask: give the inspector a checkpoint")
-    if bool(reading.agent.spec.label_dim) != (label is not None):
+    if bool(reading.agent.spec.hidden_dim) != (label is not None):
         raise ValueError(
             f"{reading.name} {'reads hidden states: give a label' if label is None else 'reads no hidden states: give no label'}"
         )

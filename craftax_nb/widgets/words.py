@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import ipywidgets as widgets
 import numpy as np
-from ..lm.prompt import observation_texts
-from ..lm.recipe import recipe_from_dict
 from fastcore.basics import patch
 
+from ..lm.prompt import observation_texts
+from ..lm.recipe import Recipe
 from ..probing.language import GARBAGE
 from .trace import Trace
 from ..world.text import describe
@@ -31,7 +31,7 @@ HIDDEN = {
 }
 
 
-def _labeller(recipe: dict):
+def _labeller(recipe: Recipe):
     "Of the agent's recipe; loads the model"
     from craftax_nb.lm.live import Labeller
 
@@ -42,15 +42,14 @@ def said_of(
     shown: Trace,
     step: int,
     codes: np.ndarray,  # (width,) uint8, in the place of that step's
-    recipe: dict | None,  # of the agent; None for a plain one
+    recipe: Recipe | None,  # of the agent; None for a plain one
 ) -> str:
     "What a language model is told of a state at a step, the recipe's history included"
     if recipe is None:
         return describe(codes)
-    history = int(recipe.get("history", 0))
-    before = np.concatenate([np.zeros((history, len(codes)), np.uint8), shown.episode.codes[:step]])
-    past = before[len(before) - history :, None] if history else None
-    return observation_texts(codes[None], recipe["text_format"], past)[0]
+    before = np.concatenate([np.zeros((recipe.history, len(codes)), np.uint8), shown.episode.codes[:step]])
+    past = before[len(before) - recipe.history :, None] if recipe.history else None
+    return observation_texts(codes[None], recipe.text_format, past)[0]
 
 # %% ../../nbs/widgets.words.ipynb #c318cff1
 class Words(widgets.VBox):
@@ -96,13 +95,13 @@ class Words(widgets.VBox):
 
     @property
     def readers(self) -> list[int]:
-        return [i for i, r in enumerate(self.shown.readings) if r.agent is not None and r.agent.spec.label_dim]
+        return [i for i, r in enumerate(self.shown.readings) if r.agent is not None and r.agent.spec.hidden_dim]
 
-    def labeller(self, recipe: dict):
+    def labeller(self, recipe: Recipe):
         "One a recipe, made when it is first needed"
-        key = recipe_from_dict(recipe).hash
+        key = recipe.hash
         if key not in self.made:
-            self.note.value = f"loading {html.escape(recipe['model'])} …"
+            self.note.value = f"loading {html.escape(recipe.model)} …"
             self.made[key] = self.make(recipe)
             self.note.value = ""
         return self.made[key]
@@ -125,14 +124,14 @@ def show(
     if not self.own:
         self.area.value = said_of(shown, step, codes, recipe)
     self.quiet = False
-    self.area.disabled = recipe is not None and recipe["text_format"] == "image"
+    self.area.disabled = recipe is not None and recipe.text_format == "image"
     self.menu.disabled = self.embed.disabled = recipe is None
     if recipe is None:
         self.about.value = (
             "<i>these agents read no text: choose one with language to see what its hidden state does</i>"
         )
     else:
-        r = recipe_from_dict(recipe)
+        r = recipe
         self.about.value = f'<span style="opacity:.75">recipe {r.hash}: {html.escape(r.model)}, {r.text_format} text, prompt {r.prompt}, layer {r.layer}, {r.pooling} of {r.positions}, every {r.cadence} steps</span>'
 
 # %% ../../nbs/widgets.words.ipynb #b281a6c0
@@ -161,7 +160,7 @@ def ask(self: Words) -> None:
         for i in self.readers:
             recipe = self.shown.readings[i].agent.recipe
             text = self.area.value if self.own else said_of(self.shown, self.step, self.codes, recipe)
-            self.vectors[recipe_from_dict(recipe).hash] = text, self.labeller(recipe).of_texts([text])[0]
+            self.vectors[recipe.hash] = text, self.labeller(recipe).of_texts([text])[0]
     except Exception as e:  # a model that is missing or broken is told, whatever it raises
         self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'
         return
@@ -175,18 +174,18 @@ def ask(self: Words) -> None:
 def told(
     self: Words,
     which: int,  # of the readings
-) -> tuple[np.ndarray | None, str]:  # (label_dim,) float32, and what it is in a few words
+) -> tuple[np.ndarray | None, str]:  # (hidden_dim,) float32, and what it is in a few words
     "The hidden state that an agent is told now; (None, '') for a plain one"
     reading, choice, step = self.shown.readings[which], self.menu.value, self.step
     if which not in self.readers:
         return None, ""
-    mean, recipe = np.asarray(reading.agent.label_mean, np.float32), reading.agent.recipe
+    mean, recipe = np.asarray(reading.agent.hidden_mean, np.float32), reading.agent.recipe
     if choice == "recorded":
         return (reading.label[step], "recorded") if reading.label is not None else (mean, "zero, for none is recorded")
     if choice == "zero":
         return mean, "zero"
     if choice == "real":
-        text, vector = self.vectors.get(recipe_from_dict(recipe).hash, ("", None))
+        text, vector = self.vectors.get(recipe.hash, ("", None))
         if vector is None:
             return mean, "zero, until the text is embedded"
         now = self.area.value if self.own else said_of(self.shown, step, self.codes, recipe)
