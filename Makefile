@@ -34,15 +34,15 @@ setup-vllm: setup .venv-vllm/.stamp ## make .venv-vllm: labelling workers that u
 demo: setup ## the whole chain in runs/demo, then its summary.html; FRESH=1 does everything again
 	$(BIN)/python -m craftax_nb.demo.run $(if $(FRESH),--fresh)
 
-test: setup ## the core tests
-	$(BIN)/python .ci/test.py
+test: setup ## the core tests, or those of some notebooks: make test NB="world.codes jobs.runs"
+	$(BIN)/python .ci/test.py $(NB)
 
-test-all: setup ## the core tests and the slow cells
-	$(BIN)/python .ci/test.py --flags slow
+test-all: setup ## the core tests and the slow cells; NB as for test
+	$(BIN)/python .ci/test.py --flags slow $(NB)
 
 test-services: setup ## tests with real services: Redis, browser, SLURM, faults, vLLM
 	@$(MAKE) --no-print-directory setup-vllm || echo "SKIPPED: vLLM does not install here, so test_vllm checks nothing"
-	$(BIN)/python .ci/test.py --services
+	$(BIN)/python .ci/test.py --services $(NB)
 
 bench: setup ## all benchmarks, or one: make bench B=name
 	$(BIN)/python -m craftax_nb.jobs.bench $(B)

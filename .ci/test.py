@@ -1,142 +1,306 @@
 """The tests behind `make test`, `make test-all` (--flags slow) and `make test-services` (--services).
 
-One line a check, with its time; the output of a check only when it fails; at the end `N passed, N failed`.
-Each notebook runs in its own process, because XLA's flags and JAX's settings leak from one to the next.
+Every notebook runs in a process of its own, because XLA's flags and JAX's settings leak from one to the next.
+Importing JAX, PyTorch and their like takes longer than most notebooks do, so this program imports them once and then
+forks a child for each notebook; in the child, nbdev's own `nbdev_test` runs the notebook. Nothing is computed before
+the fork, because a JAX backend has threads, and threads don't survive one.
+
+Two children work at once (one with --services), and what took longest the last time begins first. One line is printed
+for each check, its output only when it fails, and at the end `N passed, N failed`.
 Names of notebooks as arguments run only those: .ci/test.py jobs.runs world.codes
 """
 
 import argparse
-import concurrent.futures
+import gc
 import hashlib
+import importlib
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
-LIMIT = 30 * 60  # seconds a notebook may take
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb"
+LIMIT = 30 * 60  # seconds that a notebook may take
+FEW = 2  # as many notebooks are run without importing everything beforehand
+
+# What many notebooks import and what starts no thread of its own. Craftax is left out: its constants are JAX arrays,
+# so importing it starts the backend.
+HEAVY = """
+    nbdev.test matplotlib.pyplot pandas pyarrow.parquet scipy.stats imageio.v3 PIL.Image
+    jax jax.numpy flax.linen optax orbax.checkpoint
+    torch torch.optim transformers sklearn.linear_model
+    redis fastapi httpx uvicorn wandb ipywidgets anywidget
+""".split()
 
 
-def call(*command, **env):
-    "(exit code, output) of a program in the project's folder"
-    env = {
-        **os.environ,
-        "MPLBACKEND": "Agg",
-        "OMP_NUM_THREADS": "1",
-        "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "cpu"),
-        **env,
-    }
-    try:
-        done = subprocess.run(
-            [str(c) for c in command],
-            cwd=ROOT,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=LIMIT,
-        )
-        return done.returncode, done.stdout
-    except subprocess.TimeoutExpired as e:
-        return 124, f"{(e.stdout or b'').decode(errors='replace')}\ntook longer than {LIMIT} s"
+@dataclass
+class Check:
+    "One line of the report: a program or a notebook. `work` is called in a child and returns its exit code"
+
+    name: str
+    work: Callable[[], int]
+    weight: float = 0.0  # roughly how many seconds it takes; the longest begins first
+    pid: int = 0
+    log: IO[bytes] | None = None  # all that the child prints
+    begun: float = 0.0
+    seconds: float = 0.0  # on the clock
+    cpu_seconds: float = 0.0  # of the child, and of those it started and waited for
+    code: int | None = None
 
 
-def files():
-    "Path -> hash of every file that git tracks or would add"
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True
-    ).stdout
-    paths = [ROOT / p for p in listed.decode().split("\0") if p]
-    return {str(p.relative_to(ROOT)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
+# ---- What is checked beside the notebooks
+
+
+def call(*command, cwd=ROOT):
+    "Runs a program that prints where this process prints; its exit code"
+    return subprocess.run([str(word) for word in command], cwd=cwd).returncode
+
+
+def listed(*patterns):
+    "Paths, relative to the project, of the files that git tracks or would add"
+    command = ["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *patterns]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    return sorted({name for name in names if name and (ROOT / name).is_file()})
+
+
+def hashes(folder):
+    "Path -> hash of every file in a folder"
+    paths = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def unchanged_by(tool):
-    "The tool changes no file and makes none"
-    before = files()
-    code, output = call(BIN / tool)
-    after = files()
-    changed = sorted(k for k in {*before, *after} if before.get(k) != after.get(k))
-    return code or bool(changed), output + "".join(f"{tool} changed {k}; run it and add the file\n" for k in changed)
+    "0 if the tool changes no file and makes none. It works on a copy, so nothing is changed while notebooks run"
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch)
+        for name in listed("*.ipynb", "*.py", "*.ini", "*.toml"):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+        before = hashes(copy)
+        code = call(BIN / tool, cwd=copy)
+        after = hashes(copy)
+    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    for name in changed:
+        print(f"{tool} would change {name}: run {tool} and add the file")
+    return code or int(bool(changed))
 
 
 def nothing_left():
-    "In CI's fresh clone nothing is changed or untracked after clean and export"
+    "0 if nothing is changed or untracked in CI's fresh clone; elsewhere this checks nothing"
     if not os.environ.get("CI"):
-        return 0, ""
-    code, output = call("git", "status", "--porcelain")
-    return code or bool(output.strip()), output
+        return 0
+    output = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    print(output, end="")
+    return int(bool(output))
 
 
-def notebooks(flag=None):
-    "The notebooks that nbdev_test runs, tests first (they are the longest); with a flag, those that have a cell with it"
-    found = []
-    for path in sorted((ROOT / "nbs").rglob("*.ipynb"), key=lambda p: (not p.name.startswith("test_"), p.name)):
-        if any(part.startswith(("_", ".")) for part in path.relative_to(ROOT).parts):
-            continue
-        sources = ["".join(c["source"]) for c in json.loads(path.read_text())["cells"]]
-        if not any("skip_exec: true" in s for s in sources[:1]) and (
-            not flag or any(s.startswith(f"#| {flag}") for s in sources)
-        ):
-            found.append(path)
-    return found
+def source_checks():
+    "The checks of the files themselves"
+    return [
+        Check("nbdev_clean changes nothing", lambda: unchanged_by("nbdev_clean")),
+        Check("nbdev_export changes nothing", lambda: unchanged_by("nbdev_export")),
+        Check("README is what index says", lambda: call(sys.executable, ".ci/readme.py", "--check")),
+        Check("ruff check", lambda: call(BIN / "ruff", "check", "--force-exclude", ".")),
+        Check("ruff format", lambda: call(BIN / "ruff", "format", "--check", "nbs", ".ci")),
+    ]
 
 
-def main():
-    parser = argparse.ArgumentParser()
+# ---- Notebooks
+
+
+def is_tested(path, flag):
+    "Whether a notebook is run at all and, where a flag is asked for, has a cell with it"
+    if any(part.startswith(("_", ".")) for part in path.relative_to(ROOT).parts):
+        return False
+    sources = ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]]
+    skipped = any("skip_exec: true" in source for source in sources[:1])
+    return not skipped and (not flag or any(source.startswith(f"#| {flag}") for source in sources))
+
+
+def run_notebook(path, flags):
+    "What the command `nbdev_test` does with one notebook; to be called in a child"
+    from nbdev.test import nbdev_test
+
+    sys.argv = [str(BIN / "nbdev_test")]
+    sys.path[0] = str(BIN)  # as for that command; so far it was this file's folder
+    nbdev_test(path=str(path), flags=flags, n_workers=0)  # exits with 1 where a cell fails
+    return 0
+
+
+def notebook_checks(only, flags, services):
+    "A check for each notebook; with `only`, for those of these names"
+    paths = [path for path in (ROOT / "nbs").rglob("*.ipynb") if is_tested(path, "service" if services else None)]
+    unknown = sorted(set(only) - {path.stem for path in paths})
+    if unknown:
+        sys.exit(f"nbs/ has no notebook that is tested under the name {', '.join(unknown)}")
+    return [
+        Check(path.name, lambda path=path: run_notebook(path, flags), guess(path))
+        for path in paths
+        if not only or path.stem in only
+    ]
+
+
+# ---- How long each took
+
+
+def times_file(services):
+    "Where the seconds of the last run are kept, outside the project"
+    return CACHE / ("times_services.json" if services else "times.json")
+
+
+def last_times(services):
+    "Name -> seconds of the last run; {} where there was none"
+    try:
+        return json.loads(times_file(services).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def guess(path):
+    "Seconds for a notebook that never ran here: by its size, and longer for the tests of several rooms together"
+    return path.stat().st_size / 1000 + 1000 * path.name.startswith("test_")
+
+
+def order(checks, services):
+    "The longest first, so that the two that end last end together"
+    times = last_times(services)
+    return sorted(checks, key=lambda check: -times.get(check.name, check.weight))
+
+
+def keep_times(checks, services):
+    "Adds this run's seconds to those of the last"
+    times = last_times(services) | {check.name: round(check.seconds, 1) for check in checks}
+    file = times_file(services)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(f".{os.getpid()}")
+    new.write_text(json.dumps(times, indent=0))
+    new.replace(file)
+
+
+# ---- Children
+
+
+def preload():
+    "Imports what most notebooks need. Afterwards no backend of JAX may have started"
+    for name in HEAVY:
+        importlib.import_module(name)
+    if importlib.import_module("jax._src.xla_bridge").backends_are_initialized():
+        sys.exit("a module in HEAVY computes with JAX when it is imported; no notebook can be forked after that")
+    gc.collect()
+    gc.freeze()  # the children share these objects; without this each spends 2 s on collecting them when it ends
+
+
+def start(check):
+    "Forks the child that does a check's work"
+    check.log = tempfile.TemporaryFile()
+    check.begun = time.monotonic()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    check.pid = os.fork()
+    if check.pid == 0:
+        os.setsid()  # a process group of its own, which the time limit ends as a whole
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.dup2(check.log.fileno(), 1)
+        os.dup2(check.log.fileno(), 2)
+        sys.exit(check.work())  # no frame below may catch this: the child ends as a program of its own does
+
+
+def ended(check):
+    "Whether a child has ended, by itself or because it is killed for taking too long"
+    pid, status, usage = os.wait4(check.pid, os.WNOHANG)
+    check.seconds = time.monotonic() - check.begun
+    if not pid and check.seconds > LIMIT:
+        os.write(check.log.fileno(), f"\ntook longer than {LIMIT} s".encode())
+        os.killpg(check.pid, signal.SIGKILL)
+        pid, status, usage = os.wait4(check.pid, 0)
+    if pid:
+        check.code = os.waitstatus_to_exitcode(status)
+        check.cpu_seconds = usage.ru_utime + usage.ru_stime
+    return bool(pid)
+
+
+def run(checks, at_once):
+    "Does all checks, in their order, so many at once; each is reported when it ends"
+    waiting, running = list(checks), []
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                running.append(waiting.pop(0))
+                start(running[-1])
+            time.sleep(0.05)
+            for check in [check for check in running if ended(check)]:
+                running.remove(check)
+                report(check)
+    except KeyboardInterrupt:
+        for check in running:
+            os.killpg(check.pid, signal.SIGKILL)
+        sys.exit("interrupted")
+
+
+# ---- The report
+
+
+def report(check):
+    "Prints a check's line, and what it printed if it failed; lines that begin with SKIPPED are always shown"
+    check.log.seek(0)
+    lines = check.log.read().decode(errors="replace").splitlines()
+    check.log.close()
+    print(f"{'FAILED' if check.code else 'passed'} {check.seconds:7.1f} s  {check.name}", flush=True)
+    shown = lines[-80:] if check.code else [line for line in lines if line.startswith("SKIPPED")]
+    print("".join(f"    {line}\n" for line in shown), end="", flush=True)
+
+
+def summary(checks):
+    "Prints the slowest and the closing line, by which others count; the exit code"
+    slowest = sorted(checks, key=lambda check: -check.seconds)[:10]
+    print("the slowest:")
+    for check in slowest:
+        print(f"{check.seconds:14.1f} s  {check.name} ({check.cpu_seconds:.0f} s of CPU)")
+    print(f"in all {sum(check.cpu_seconds for check in checks):.0f} s of CPU")
+    passed = sum(check.code == 0 for check in checks)
+    print(f"{passed} passed, {len(checks) - passed} failed", flush=True)
+    return 0 if checks and passed == len(checks) else 1
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--flags", default="", help="also run the cells with these flags")
     parser.add_argument(
         "--services", action="store_true", help="only the notebooks with `service` cells, and these cells"
     )
     parser.add_argument("only", nargs="*", help="names of notebooks")
-    args = parser.parse_args()
-    flags = "service" if args.services else args.flags
-    checks, serial = [], []
-    if not args.services and not args.only:
-        serial = [
-            ("nbdev_clean changes nothing", lambda: unchanged_by("nbdev_clean")),
-            ("nbdev_export changes nothing", lambda: unchanged_by("nbdev_export")),
-            ("nothing changed or untracked", nothing_left),
-            ("README is what index says", lambda: call(sys.executable, ".ci/readme.py", "--check")),
-            ("ruff", lambda: call(BIN / "ruff", "check", "--force-exclude", ".")),
-        ]
-    for path in notebooks("service" if args.services else None):
-        if not args.only or path.stem in args.only:
-            checks.append(
-                (
-                    path.name,
-                    lambda path=path: call(BIN / "nbdev_test", "--path", path, "--flags", flags, "--n_workers", "0"),
-                )
-            )
-    results = [report(name, *timed(check)) for name, check in serial]
-    with concurrent.futures.ThreadPoolExecutor(1 if args.services else 2) as pool:
-        futures = {pool.submit(timed, check): name for name, check in checks}
-        for future in concurrent.futures.as_completed(futures):
-            results.append(report(futures[future], *future.result()))
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed", flush=True)
-    return 0 if results and all(results) else 1
+    return parser.parse_args()
 
 
-def timed(check):
-    "(exit code, output, seconds) of a check"
-    begun = time.time()
-    code, output = check()
-    return code, output, time.time() - begun
-
-
-def report(name, code, output, seconds):
-    "Prints a check's line; True if it passed"
-    print(f"{'FAILED' if code else 'passed'} {seconds:7.1f} s  {name}", flush=True)
-    lines = output.splitlines()
-    print(
-        "".join(f"    {line}\n" for line in (lines[-80:] if code else lines) if code or line.startswith("SKIPPED")),
-        end="",
-        flush=True,
-    )
-    return not code
+def main():
+    args = arguments()
+    os.chdir(ROOT)
+    os.environ |= {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    everything = not args.services and not args.only
+    notebooks = notebook_checks(args.only, "service" if args.services else args.flags, args.services)
+    if len(notebooks) > FEW:
+        preload()
+    checks = (source_checks() if everything else []) + order(notebooks, args.services)
+    run(checks, at_once=1 if args.services else 2)
+    if everything:
+        checks.append(Check("nothing changed or untracked", nothing_left))
+        run(checks[-1:], at_once=1)
+    keep_times(checks, args.services)
+    return summary(checks)
 
 
 if __name__ == "__main__":
