@@ -14,7 +14,7 @@ from craftax.craftax.craftax_state import EnvState as FullState
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
 
-from ..jobs.cache import set_compiler_flags, use_compile_cache
+from ..jobs.processes import set_compiler_flags, use_compile_cache
 
 set_compiler_flags()
 use_compile_cache()
