@@ -11,15 +11,17 @@ import os
 from pathlib import Path
 
 import numpy as np
-from ..lm.recipe import Recipe
 
+from ..data.dataset import Dataset, load_dataset
 from ..data.dense import codes_of
 from ..data.returns import returns_to_go
-from ..data.shards import WORLD, Dataset, Episode, load_dataset, write_shard
+from ..data.shards import WORLD, Episode, write_shard
 from ..jobs.files import resolve, show_path
 from .store import Labels, save_labels
-from ..world.codes import CLASSIC, FULL, decode
+from ..lm.recipe import Recipe
+from ..world.codes import decode
 from ..world.env import World
+from ..world.layout import CLASSIC, FULL
 
 # %% ../../nbs/labelling.npz.ipynb #69671d7a
 class NpzError(ValueError):
@@ -29,7 +31,7 @@ class NpzError(ValueError):
 def pack_obs(
     codes: np.ndarray,  # (n, width) uint8
 ) -> dict[str, np.ndarray]:  # obs_map_bits (n, bytes) uint8, obs_aux (n, tail_dim) float32
-    "Observations as packed bits and floats"
+    "Observations as packed bits (the map part) and floats (the rest)"
     spec, obs = (CLASSIC if codes.shape[-1] == CLASSIC.width else FULL), decode(codes)
     return {"obs_map_bits": np.packbits(obs[:, : spec.map_dim] > 0, axis=1), "obs_aux": obs[:, spec.map_dim :]}
 
@@ -37,7 +39,7 @@ def pack_obs(
 def unpack_obs(
     file: dict,  # obs, or obs_map_bits and obs_aux
 ) -> np.ndarray:  # (n, width) uint8
-    "Codes of a file's observations; NpzError names the sizes that were expected"
+    "Codes of a file's observations; raises NpzError naming the sizes that were expected"
     if "obs" in file:
         return codes_of(np.asarray(file["obs"]))
     if missing := {"obs_map_bits", "obs_aux"} - set(file):
@@ -46,13 +48,13 @@ def unpack_obs(
     sizes = {(-(-s.map_dim // 8), s.tail_dim): s for s in (FULL, CLASSIC)}
     spec = sizes.get((bits.shape[-1], aux.shape[-1]))
     if spec is None or bits.dtype != np.uint8 or bits.ndim != 2:
+        allowed = " or, of Classic, ".join(f"{b}, {f}" for b, f in sizes)
         raise NpzError(
-            f"obs_map_bits is {bits.dtype} {bits.shape} and obs_aux {aux.shape}, expected uint8 (N, bytes) and (N, floats) with bytes, floats = "
-            f"{' or, of Classic, '.join(f'{b}, {f}' for b, f in sizes)}"
+            f"obs_map_bits is {bits.dtype} {bits.shape} and obs_aux {aux.shape}, "
+            f"expected uint8 (N, bytes) and (N, floats) with bytes, floats = {allowed}"
         )
-    return codes_of(
-        np.concatenate([np.unpackbits(bits, axis=1, count=spec.map_dim).astype(np.float32), aux.astype(np.float32)], 1)
-    )
+    dense_map = np.unpackbits(bits, axis=1, count=spec.map_dim).astype(np.float32)
+    return codes_of(np.concatenate([dense_map, aux.astype(np.float32)], 1))
 
 # %% ../../nbs/labelling.npz.ipynb #0e6531e7
 def export_npz(
@@ -64,39 +66,37 @@ def export_npz(
     bootstrap: np.ndarray | None = None,  # (transitions,) value of the observation after each, read at truncated steps
     rows: int = 1024,  # in a file
 ) -> list[Path]:
-    "Writes 000000.npz and so on, each whole or not there"
+    "Writes 000000.npz, 000001.npz and so on, each whole or not at all, and returns their paths"
     folder = resolve(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    zeros = np.zeros(data.num_transitions, np.float32)
-    to_go = returns_to_go(
-        np.asarray(data.reward),
-        np.asarray(data.terminated),
-        np.asarray(data.truncated),
-        zeros if bootstrap is None else bootstrap,
-        gamma,
-    )
-    paths = []
+    values = np.zeros(data.num_transitions, np.float32) if bootstrap is None else bootstrap
+    ends = np.asarray(data.terminated), np.asarray(data.truncated)
+    to_go, paths = returns_to_go(np.asarray(data.reward), *ends, values, gamma), []
     for number, start in enumerate(range(0, data.num_transitions, rows)):
         at = np.arange(start, min(start + rows, data.num_transitions))
-        codes = data.codes(at)
-        out = pack_obs(codes) if packed else {"obs": decode(codes)}
-        out |= {
-            "action": data.action[at].astype(np.int32),
-            "reward": data.reward[at],
-            "done": data.terminated[at] | data.truncated[at],
-            "log_prob": data.log_prob[at],
-            "return_to_go": to_go[at],
-        }
-        if labels is not None:
-            pointer = labels.pointer[at]
-            out["hidden_state"] = np.where(
-                pointer[:, None] >= 0, labels.hidden[np.maximum(pointer, 0)], np.float32(np.nan)
-            )
         paths.append(folder / f"{number:06d}.npz")
         part = folder / f".{paths[-1].name}.tmp-{os.getpid()}.npz"
-        np.savez(part, **out)
+        np.savez(part, **_npz_rows(data, at, to_go, labels, packed))
         part.replace(paths[-1])
     return paths
+
+
+def _npz_rows(data: Dataset, at: np.ndarray, to_go: np.ndarray, labels: Labels | None, packed: bool) -> dict:
+    "The arrays of one file"
+    codes = data.codes(at)
+    out = pack_obs(codes) if packed else {"obs": decode(codes)}
+    out |= {
+        "action": data.action[at].astype(np.int32),
+        "reward": data.reward[at],
+        "done": data.terminated[at] | data.truncated[at],
+        "log_prob": data.log_prob[at],
+        "return_to_go": to_go[at],
+    }
+    if labels is not None:
+        pointer = labels.pointer[at]
+        hidden = labels.hidden[np.maximum(pointer, 0)]
+        out["hidden_state"] = np.where(pointer[:, None] >= 0, hidden, np.float32(np.nan))
+    return out
 
 # %% ../../nbs/labelling.npz.ipynb #bd42ba96
 LOST = (
@@ -116,74 +116,72 @@ def pool_tokens(
     hidden: np.ndarray,  # (N, H), or (N, tokens, H)
     pooling: str = "",  # "mean" or "last", over the tokens
 ) -> np.ndarray:  # (N, H) float32
-    "One vector a row; NpzError where it is not said how"
+    "One vector a row; raises NpzError for token-wise hidden states without a pooling"
     if hidden.ndim == 2:
         return hidden.astype(np.float32)
     if hidden.ndim != 3 or pooling not in ("mean", "last"):
-        raise NpzError(
-            f"hidden_state has shape {hidden.shape} and pooling is {pooling!r}, expected (N, H), or (N, tokens, H) with pooling 'mean' or 'last'"
-        )
+        expected = "(N, H), or (N, tokens, H) with pooling 'mean' or 'last'"
+        raise NpzError(f"hidden_state has shape {hidden.shape} and pooling is {pooling!r}, expected {expected}")
     return hidden.mean(1, dtype=np.float32) if pooling == "mean" else hidden[:, -1].astype(np.float32)
 
 # %% ../../nbs/labelling.npz.ipynb #61815d87
 def _stretch_episodes(
     rows: dict,  # codes, action, reward, done, log_prob of one environment, one step after the other
-) -> tuple[list[Episode], int]:  # and how many steps they hold, from the first
-    "Episodes of steps that follow one another"
-    done, episodes, start, n = rows["done"].astype(bool), [], 0, len(rows["action"])
-    for end in [*(np.flatnonzero(done) + 1), n]:
+) -> tuple[list[Episode], int]:
+    "Episodes of steps that follow one another, and how many of the steps they hold, counted from the first"
+    done, episodes, start = rows["done"].astype(bool), [], 0
+    for end in [*(np.flatnonzero(done) + 1), len(done)]:
         ended = end > start and done[end - 1]
-        steps = end - start - (not ended)
+        steps = end - start - (not ended)  # a last row that is not done has no next observation
         if steps > 0:
-            last, here = np.arange(steps) == steps - 1, slice(start, start + steps)
-            codes = rows["codes"][start:end]
-            nothing = np.full(steps, np.nan, np.float32)
-            episodes.append(
-                Episode(
-                    codes=np.concatenate([codes, codes[-1:]]) if ended else codes,
-                    action=rows["action"][here].astype(np.uint8),
-                    reward=rows["reward"][here].astype(np.float32),
-                    terminated=last & ended,
-                    truncated=last & (not ended),
-                    log_prob=rows["log_prob"][here].astype(np.float32) if "log_prob" in rows else nothing,
-                    value=nothing,
-                    unlocked=np.full(rows["achievements"], -1, np.int32),
-                    cut=bool(not ended),
-                )
-            )
+            episodes.append(_episode(rows, start, steps, ended))
             start = end if ended else start + steps
     return episodes, start
 
+
+def _episode(rows: dict, start: int, steps: int, ended: bool) -> Episode:
+    "The rows from `start` on, as an episode of so many steps"
+    here, last = slice(start, start + steps), np.arange(steps) == steps - 1
+    codes, nothing = rows["codes"][start : start + steps + (not ended)], np.full(steps, np.nan, np.float32)
+    return Episode(
+        codes=np.concatenate([codes, codes[-1:]]) if ended else codes,
+        action=rows["action"][here].astype(np.uint8),
+        reward=rows["reward"][here].astype(np.float32),
+        terminated=last & ended,
+        truncated=last & (not ended),
+        log_prob=rows["log_prob"][here].astype(np.float32) if "log_prob" in rows else nothing,
+        value=nothing,
+        unlocked=np.full(rows["achievements"], -1, np.int32),
+        cut=bool(not ended),
+    )
+
 # %% ../../nbs/labelling.npz.ipynb #defa5f73
+_read_columns = ("action", "reward", "done", "log_prob", "hidden_state")
+
+
 def _read(path: Path, num_envs: int) -> dict:
-    "A file's arrays, observations as codes; the episode's and the hidden states'"
-    with np.load(path) as got:
-        file = {name: got[name] for name in got.files if name != "return_to_go"}
+    "A file's columns, with observations as codes; raises NpzError for missing arrays or different lengths"
+    with np.load(path) as npz:
+        file = {name: npz[name] for name in npz.files if name != "return_to_go"}
     if missing := {"action", "reward", "done"} - set(file):
         raise NpzError(f"{show_path(path)} has no {', '.join(sorted(missing))}; it has {', '.join(file)}")
-    n = len(file["action"])
-    if n % num_envs or any(len(x) != n for x in file.values()):
-        raise NpzError(
-            f"{show_path(path)} has rows { ({k: len(x) for k, x in file.items()}) }, expected one number of them that {num_envs} environments divide"
-        )
-    kept = {
-        name: np.asarray(file[name])
-        for name in ("action", "reward", "done", "log_prob", "hidden_state")
-        if name in file
-    }
-    return kept | {"codes": unpack_obs(file)}
+    lengths = {name: len(x) for name, x in file.items()}
+    if len(set(lengths.values())) > 1 or lengths["action"] % num_envs:
+        expected = f"one number of them that {num_envs} environments divide"
+        raise NpzError(f"{show_path(path)} has rows {lengths}, expected {expected}")
+    return {name: np.asarray(file[name]) for name in _read_columns if name in file} | {"codes": unpack_obs(file)}
 
 # %% ../../nbs/labelling.npz.ipynb #73836d77
 def import_npz(
     source: str | Path,  # a folder of .npz files, read in the order of their names
     folder: str | Path,  # a new data set's
     num_envs: int = 1,  # environments whose steps lie side by side
-    joined: bool = False,  # each file goes on where the one before it ended; else every file's running episodes are cut
+    joined: bool = False,  # each file goes on where the one before it ended; else running episodes are cut at its end
     pooling: str = "",  # of token-wise hidden states: "mean" or "last"
-    recipe: Recipe | None = None,  # resolved, of the hidden states; None: one that says that nothing is known
-    say=print,  # for what can not be recovered
+    recipe: Recipe | None = None,  # resolved, of the hidden states; None: one whose fields are 'unknown'
+    say=print,  # is called with a line on what cannot be recovered
 ) -> Dataset:
-    "The files as a data set, with their hidden states as labels; NpzError or ValueError for what does not follow the layout"
+    "The files as a data set, hidden states as labels; raises NpzError or ValueError for other layouts"
     paths, folder = sorted(resolve(source).glob("*.npz")), resolve(folder)
     if not paths:
         raise NpzError(f"{show_path(resolve(source))} holds no .npz files; give the folder that holds them")
@@ -192,15 +190,14 @@ def import_npz(
     with np.load(paths[0]) as first:
         vectors = [] if "hidden_state" in first.files else None
         if vectors is not None:
-            pool_tokens(first["hidden_state"][:1], pooling)
-    joined_rows, policy = [], {"job": "import_npz", "lost": list(LOST)}
-    for number, path in enumerate(paths):
-        rows = _read(path, num_envs)
-        if joined:
-            joined_rows.append(rows)
-            if number < len(paths) - 1:
-                continue
-            rows = {name: np.concatenate([r[name] for r in joined_rows]) for name in rows}
+            pool_tokens(first["hidden_state"][:1], pooling)  # refuses before anything is written
+    stretches = (_read(path, num_envs) for path in paths)
+    if joined:
+        files = list(stretches)
+        stretches = [{name: np.concatenate([rows[name] for rows in files]) for name in files[-1]}]
+    policy = {"job": "import_npz", "lost": list(LOST)}
+    for number, rows in enumerate(stretches):
+        number = len(paths) - 1 if joined else number
         _write_rows(folder / f"shard-{number:09d}", rows, num_envs, policy, number, vectors, pooling)
     data = Dataset(folder)
     say(f"{data}; not in these files: {'; '.join(LOST)}")
@@ -212,21 +209,19 @@ def import_npz(
 def _write_rows(
     folder: Path, rows: dict, num_envs: int, policy: dict, number: int, vectors: list | None, pooling: str
 ) -> None:
-    "A shard of the episodes of all environments"
+    "Writes a shard of the episodes of all environments, and appends their hidden states to `vectors`"
     hidden, spec = rows.pop("hidden_state", None), FULL if rows["codes"].shape[1] == FULL.width else CLASSIC
-    world, found, order = World(spec.env_name), [], []
+    world, episodes, order = World(spec.env_name), [], []
     for env in range(num_envs):
-        episodes, steps = _stretch_episodes(
-            {name: x[env::num_envs] for name, x in rows.items()} | {"achievements": len(world.achievement_names)}
-        )
-        found += episodes
+        own = {name: x[env::num_envs] for name, x in rows.items()} | {"achievements": len(world.achievement_names)}
+        env_episodes, steps = _stretch_episodes(own)
+        episodes += env_episodes
         order.append(env + num_envs * np.arange(steps))
-    if not found:
-        raise NpzError(
-            f"file number {number} holds no whole step: one row that is not done has no observation after it; join the files"
-        )
+    if not episodes:
+        reason = "one row that is not done has no observation after it; join the files"
+        raise NpzError(f"file number {number} holds no whole step: {reason}")
     about = {name: getattr(world, name) for name in WORLD} | {"craftax_version": "unknown", "upstream_exact": True}
-    write_shard(folder, found, about, policy, number)
+    write_shard(folder, episodes, about, policy, number)
     if vectors is not None:
         if hidden is None:
             raise NpzError(f"file number {number} has no hidden_state, the first one has")
@@ -234,23 +229,19 @@ def _write_rows(
 
 # %% ../../nbs/labelling.npz.ipynb #5240f40b
 def _unknown_recipe(pooling: str) -> Recipe:
+    "The recipe of vectors that came without one"
     unknown = {name: "unknown" for name in ("text_format", "prompt", "norm", "revision", "weights_hash", "prompt_hash")}
     return Recipe(model="imported", **unknown | {"norm": "none"}, pooling=pooling or "mean")
 
 # %% ../../nbs/labelling.npz.ipynb #3d44e556
 def _save_vectors(data: Dataset, hidden: np.ndarray, recipe: Recipe) -> Labels:
-    "Label set of one vector a transition, equal ones once; rows that are not finite are no labels"
-    there = np.flatnonzero(np.isfinite(hidden).all(1))
-    keys = [hashlib.sha256(row.tobytes()).digest()[:16] for row in hidden[there]]
+    "Saves one vector a transition as labels, equal ones once; rows that are not finite are no labels"
+    labelled = np.flatnonzero(np.isfinite(hidden).all(1))
+    keys = [hashlib.sha256(row.tobytes()).digest()[:16] for row in hidden[labelled]]
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
     order = sorted(first, key=first.get)
     row_of, pointer = {key: i for i, key in enumerate(order)}, np.full(len(hidden), -1, np.int32)
-    pointer[there] = [row_of[key] for key in keys]
-    return save_labels(
-        data.folder / "labels" / recipe.hash,
-        recipe,
-        order,
-        [(order, hidden[there][[first[key] for key in order]])],
-        pointer,
-        dataset_hash=data.hash,
-    )
+    pointer[labelled] = [row_of[key] for key in keys]
+    chunk = (order, hidden[labelled][[first[key] for key in order]])
+    place = data.folder / "labels" / recipe.hash
+    return save_labels(place, recipe, order, [chunk], pointer, dataset_hash=data.hash)

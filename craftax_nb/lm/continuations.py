@@ -12,54 +12,57 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from .recipe import Recipe
 from fastcore.basics import patch
 
 from ..jobs.files import write_json
+from .recipe import Recipe
 
 # %% ../../nbs/lm.continuations.ipynb #a0f2c561
 class Continuations:
-    "Generated token ids by text key"
+    "Generated token ids by text key, in memory or in a folder that several processes share"
 
     def __init__(
         self,
-        folder: str | Path | None,  # files lie in folder/<generation hash>/; None keeps them in memory
+        folder: str | Path | None,  # files lie in folder/<generation hash>/; None keeps the ids in memory
         recipe: Recipe,  # resolved
     ):
-        self.folder, self._where, self._seen = Path(folder) / recipe.generation_hash if folder else None, {}, set()
+        self.folder = Path(folder) / recipe.generation_hash if folder else None
+        self._ids, self._files, self._read_files = {}, {}, set()  # ids by key; in a folder: file by key
         if self.folder and not (self.folder / "recipe.json").exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             write_json(self.folder / "recipe.json", recipe.to_dict())
 
-    def get(self, keys: list[bytes]) -> dict:  # key -> list of ids, of those that are there
-        "Looks again at what others have written when something is missing"
-        if self.folder and any(k not in self._where for k in keys):
-            for path in sorted(set(self.folder.glob("*.npz")) - self._seen):
-                self._seen.add(path)
-                self._where.update((k, (path, i)) for i, k in enumerate(_read(path)))
-        found = {k: self._where[k] for k in dict.fromkeys(keys) if k in self._where}
-        return {k: x if isinstance(x, list) else _read(x[0])[k] for k, x in found.items()}
+    def get(self, keys: list[bytes]) -> dict:  # key -> list of ids
+        "The ids of those keys that are known; new files of other processes are read when one is not"
+        keys = list(dict.fromkeys(keys))
+        if self.folder is None:
+            return {k: self._ids[k] for k in keys if k in self._ids}
+        if any(k not in self._files for k in keys):
+            for path in sorted(set(self.folder.glob("*.npz")) - self._read_files):
+                self._read_files.add(path)
+                self._files.update(dict.fromkeys(_read(path), path))
+        return {k: _read(self._files[k])[k] for k in keys if k in self._files}
 
 # %% ../../nbs/lm.continuations.ipynb #b96566a9
 @patch
-def add(self: Continuations, made: dict):  # key (16 bytes) -> list of ids
-    "Writes them in one file, whole or not at all"
-    if not made:
+def add(self: Continuations, ids: dict):  # key (16 bytes) -> list of ids
+    "Keeps ids; in a folder, writes them to one file, whole or not at all"
+    if not ids:
         return
     if self.folder is None:
-        self._where.update(made)
+        self._ids.update(ids)
         return
-    keys, ends = b"".join(made), np.cumsum([len(x) for x in made.values()])
+    keys = b"".join(ids)
+    arrays = dict(
+        keys=np.frombuffer(keys, np.uint8).reshape(-1, 16),
+        ends=np.cumsum([len(x) for x in ids.values()]),
+        ids=np.array([i for x in ids.values() for i in x], np.int32),
+    )
     path = self.folder / f"{hashlib.sha256(keys).hexdigest()[:24]}.npz"
     part = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
         with part.open("wb") as f:
-            np.savez(
-                f,
-                keys=np.frombuffer(keys, np.uint8).reshape(-1, 16),
-                ends=ends,
-                ids=np.array([i for x in made.values() for i in x], np.int32),
-            )
+            np.savez(f, **arrays)
             f.flush()
             os.fsync(f.fileno())
         part.replace(path)

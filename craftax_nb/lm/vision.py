@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from .forward import batches, lower_layers, pool, torch_threads
+from fastcore.basics import patch
+
+from .backends import batches, default_batch_tokens, end_ids, lower_layers, torch_threads, until_end
+from .forward import pool, pooled
 from .models import model_folder, save_tiny, tiny_tokenizer
-from .positions import pooled
 from .prompt import Template, Tokens, frames, made_up_codes, observation_texts
 from .recipe import Recipe, RecipeError
-from fastcore.basics import patch
 
 # %% ../../nbs/lm.vision.ipynb #ac425500
 conventions = {
@@ -32,8 +33,8 @@ conventions = {
 
 
 def check_frames() -> list[str]:
-    "Three made-up states, as observations"
-    from craftax_nb.world.codes import FULL
+    "Three made-up states, as the observations that an extractor checks itself on"
+    from craftax_nb.world.layout import FULL
 
     return observation_texts(made_up_codes(FULL)[:3], "image")
 
@@ -43,12 +44,21 @@ def tiny_vision_model(
     seed: int = 0,
 ) -> Path:
     "A random Qwen3-VL with three layers, 32 wide"
-    from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
+    from transformers import Qwen3VLForConditionalGeneration
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     tokenizer = tiny_tokenizer(["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"])
-    number = tokenizer.convert_tokens_to_ids
-    words = dict(
+    config = _tiny_vision_config(tokenizer)
+    folder = save_tiny(lambda: Qwen3VLForConditionalGeneration(config), tokenizer, folder, seed)
+    patches = dict(patch_size=16, temporal_patch_size=2, merge_size=2)
+    Qwen2VLImageProcessorPil(**patches, image_mean=[0.5] * 3, image_std=[0.5] * 3).save_pretrained(folder)
+    return folder
+
+# %% ../../nbs/lm.vision.ipynb #dc94d329
+def _tiny_vision_config(tokenizer):
+    from transformers import Qwen3VLConfig
+
+    text = dict(
         vocab_size=len(tokenizer),
         hidden_size=32,
         intermediate_size=64,
@@ -61,7 +71,7 @@ def tiny_vision_model(
         pad_token_id=0,
         rope_parameters={"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 2, 2]},
     )
-    sight = dict(
+    vision = dict(
         depth=2,
         hidden_size=32,
         intermediate_size=64,
@@ -73,45 +83,33 @@ def tiny_vision_model(
         num_position_embeddings=64,
         deepstack_visual_indexes=[0],
     )
-    config = Qwen3VLConfig(
-        text_config=words,
-        vision_config=sight,
-        image_token_id=number("<|image_pad|>"),
-        video_token_id=number("<|video_pad|>"),
-        vision_start_token_id=number("<|vision_start|>"),
-        vision_end_token_id=number("<|vision_end|>"),
-        tie_word_embeddings=True,
-    )
-    made = save_tiny(lambda: Qwen3VLForConditionalGeneration(config), tokenizer, folder, seed)
-    Qwen2VLImageProcessorPil(
-        patch_size=16, temporal_patch_size=2, merge_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3
-    ).save_pretrained(made)
-    return made
+    names = {"image_token_id": "image_pad", "video_token_id": "video_pad"}
+    names |= {"vision_start_token_id": "vision_start", "vision_end_token_id": "vision_end"}
+    ids = {field: tokenizer.convert_tokens_to_ids(f"<|{name}|>") for field, name in names.items()}
+    return Qwen3VLConfig(text_config=text, vision_config=vision, tie_word_embeddings=True, **ids)
 
 # %% ../../nbs/lm.vision.ipynb #c0b0be9b
 @dataclass(frozen=True)
 class FrameTokens(Tokens):
-    "Prompts with a frame each"
+    "Prompts with one frame each"
 
     pixels: list = field(default_factory=list)  # for each, (patches, values) float32
     grids: list = field(default_factory=list)  # for each, (1, 3): frames, rows and columns of patches
     pad: int = 0  # the id that stands for a patch
 
     def take(self, which: list[int]) -> "FrameTokens":
-        "Some of them, in that order"
-        return replace(
-            super().take(which), pixels=[self.pixels[i] for i in which], grids=[self.grids[i] for i in which]
-        )
+        "The prompts with these indices, in this order"
+        pixels, grids = ([x[i] for i in which] for x in (self.pixels, self.grids))
+        return replace(super().take(which), pixels=pixels, grids=grids)
 
     def inputs(self, i: int, device="cpu") -> dict:
         "What a transformers model takes of one prompt, whole"
-        found = super().inputs(i, device)
-        more = {
-            "mm_token_type_ids": (found["input_ids"] == self.pad).int(),
+        inputs = super().inputs(i, device)
+        return inputs | {
+            "mm_token_type_ids": (inputs["input_ids"] == self.pad).int(),
             "pixel_values": self.pixels[i].to(device),
             "image_grid_thw": self.grids[i].to(device),
         }
-        return found | more
 
 # %% ../../nbs/lm.vision.ipynb #a6e35a2b
 class FrameTokeniser:
@@ -123,31 +121,35 @@ class FrameTokeniser:
         self.processor = Qwen2VLImageProcessorPil.from_pretrained(folder)
 
     def __call__(self, tokenizer, template: Template, texts: list[str]) -> FrameTokens:
-        "Whole prompts; raises ValueError for what is no code"
-        from PIL import Image
-
-        try:
-            codes = [np.frombuffer(bytes.fromhex(x), np.uint8) for x in texts]
-        except ValueError:
-            raise ValueError(
-                "an observation is no code in hexadecimal digits, as observation_texts(codes, 'image') gives"
-            ) from None
+        "Whole prompts as token ids; raises ValueError for a text that is no code"
         before, after = (
             tokenizer(x, add_special_tokens=False)["input_ids"]
             for x in (template.before + "<|vision_start|>", "<|vision_end|>" + template.after)
         )
-        pad, found = (
-            tokenizer.convert_tokens_to_ids("<|image_pad|>"),
-            FrameTokens([], [], before[:-1], [{}] * len(texts), [0] * len(texts), [], [], 0),
+        pad, n = tokenizer.convert_tokens_to_ids("<|image_pad|>"), len(texts)
+        images = [self._image(text) for text in texts]
+        patches = [int(x["image_grid_thw"].prod()) // self.processor.merge_size**2 for x in images]
+        return FrameTokens(
+            ids=[[*before, *[pad] * count, *after] for count in patches],
+            start=[len(before) - 1] * n,
+            prefix=before[:-1],
+            spans=[{}] * n,
+            generated=[0] * n,
+            pixels=[x["pixel_values"] for x in images],
+            grids=[x["image_grid_thw"] for x in images],
+            pad=pad,
         )
-        for code in codes:
-            image = self.processor(Image.fromarray(frames(code[None])[0]), return_tensors="pt")
-            patches = int(image["image_grid_thw"].prod()) // self.processor.merge_size**2
-            found.ids.append([*before, *[pad] * patches, *after])
-            found.start.append(len(before) - 1)
-            found.pixels.append(image["pixel_values"])
-            found.grids.append(image["image_grid_thw"])
-        return replace(found, pad=pad)
+
+    def _image(self, text: str) -> dict:
+        "The frame of one code, as the model takes it"
+        from PIL import Image
+
+        try:
+            code = np.frombuffer(bytes.fromhex(text), np.uint8)
+        except ValueError:
+            expected = "as observation_texts(codes, 'image') gives"
+            raise ValueError(f"an observation is no code in hexadecimal digits, {expected}") from None
+        return self.processor(Image.fromarray(frames(code[None])[0]), return_tensors="pt")
 
 # %% ../../nbs/lm.vision.ipynb #c0c8d02a
 class FrameDecoder:
@@ -156,24 +158,16 @@ class FrameDecoder:
     def __init__(self, recipe: Recipe, device: str = "cpu", threads: int | None = 1, batch_tokens: int = 0):
         from transformers import AutoConfig, AutoModelForImageTextToText, GenerationConfig
 
-        if (kind := AutoConfig.from_pretrained(model_folder(recipe.model)).model_type) != "qwen3_vl":
-            raise RecipeError(
-                f"recipe: text_format is 'image' but model {recipe.model} is a {kind}, expected a qwen3_vl such as Qwen/Qwen3-VL-4B-Instruct"
-            )
-        self.lm = (
-            AutoModelForImageTextToText.from_pretrained(
-                model_folder(recipe.model), dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa"
-            )
-            .eval()
-            .to(device)
-        )
+        folder = model_folder(recipe.model)
+        if (kind := AutoConfig.from_pretrained(folder).model_type) != "qwen3_vl":
+            expected = "expected a qwen3_vl such as Qwen/Qwen3-VL-4B-Instruct"
+            raise RecipeError(f"recipe: text_format is 'image' but model {recipe.model} is a {kind}, {expected}")
+        how = dict(dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa")
+        self.lm = AutoModelForImageTextToText.from_pretrained(folder, **how).eval().to(device)
         self.model, self.device, self.threads = self.lm.model, device, threads
-        self.dim, self.batch_tokens = (
-            self.model.config.get_text_config().hidden_size,
-            batch_tokens or (1024 if device == "cpu" else 16384),
-        )
-        ends, self.lm.generation_config = self.lm.generation_config.eos_token_id, GenerationConfig()
-        self.ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
+        self.dim = self.model.config.get_text_config().hidden_size
+        self.batch_tokens = batch_tokens or default_batch_tokens(device)
+        self.ends, self.lm.generation_config = end_ids(self.lm.generation_config), GenerationConfig()
 
     def close(self):
         self.lm = self.model = None
@@ -195,12 +189,12 @@ class FrameDecoder:
 @patch
 @torch.inference_mode()
 def encode(self: FrameDecoder, tokens: FrameTokens, recipe: Recipe) -> np.ndarray:
-    "(n, dim) float32"
+    "Hidden states (n, dim) float32, in the order of the tokens"
     out, at = [None] * len(tokens), pooled(tokens, recipe)
     with torch_threads(self.threads), lower_layers(self.model.language_model, recipe.layer):
-        for group in batches(list(map(len, tokens.ids)), self.batch_tokens):
-            states = self.model(**self._inputs(tokens.take(group)), use_cache=False).last_hidden_state
-            for row, i in enumerate(group):
+        for batch in batches(list(map(len, tokens.ids)), self.batch_tokens):
+            states = self.model(**self._inputs(tokens.take(batch)), use_cache=False).last_hidden_state
+            for row, i in enumerate(batch):
                 out[i] = pool(states[row], at[i], recipe.pooling).cpu().numpy()
     return np.stack(out) if out else np.zeros((0, self.dim), np.float32)
 
@@ -211,24 +205,16 @@ def generate(self: FrameDecoder, tokens: FrameTokens, max_tokens: int) -> list[l
     "Greedy continuations; prompts of one length together, so that nothing is padded"
     from transformers import GenerationConfig
 
-    out, greedy = (
-        [None] * len(tokens),
-        GenerationConfig(
-            max_new_tokens=max_tokens,
-            do_sample=False,
-            eos_token_id=self.ends or None,
-            pad_token_id=(self.ends or [0])[0],
-        ),
+    out, pad = [None] * len(tokens), (self.ends or [0])[0]
+    greedy = GenerationConfig(
+        max_new_tokens=max_tokens, do_sample=False, eos_token_id=self.ends or None, pad_token_id=pad
     )
     with torch_threads(self.threads):
         for n in {len(ids) for ids in tokens.ids}:
-            mine = [i for i, ids in enumerate(tokens.ids) if len(ids) == n]
-            for group in batches([n + max_tokens] * len(mine), self.batch_tokens):
-                made = self.lm.generate(
-                    **self._inputs(tokens.take([mine[j] for j in group])), generation_config=greedy
-                )[:, n:].tolist()
-                for j, ids in zip(group, made):
-                    out[mine[j]] = ids[
-                        : next((k + 1 for k, token in enumerate(ids) if token in self.ends), n + max_tokens)
-                    ]
+            alike = [i for i, ids in enumerate(tokens.ids) if len(ids) == n]
+            for batch in batches([n + max_tokens] * len(alike), self.batch_tokens):
+                batch = [alike[j] for j in batch]
+                ids = self.lm.generate(**self._inputs(tokens.take(batch)), generation_config=greedy)[:, n:]
+                for i, continuation in zip(batch, ids.tolist()):
+                    out[i] = until_end(continuation, self.ends)
     return out

@@ -19,7 +19,7 @@ def states_at(
     block_ids: list[int],  # the pages of a request, in order
     positions: list[int],  # tokens of the request
 ) -> torch.Tensor:  # (positions, width)
-    "States of a request's tokens"
+    "The states of a request's tokens"
     at, size = torch.tensor(positions), pages.shape[2]
     return pages[torch.tensor(block_ids)[at // size].to(pages.device), 0, (at % size).to(pages.device)]
 
@@ -32,26 +32,26 @@ def final_norm(
         model = model.get_language_model()
     norm = getattr(getattr(model, "model", model), "norm", None)
     if norm is None:
-        raise LookupError(
-            f"{type(model).__name__} has no model.norm: take a layer before the last, or the transformers backend"
-        )
+        advice = "take a layer before the last, or the transformers backend"
+        raise LookupError(f"{type(model).__name__} has no model.norm: {advice}")
     return norm
 
 # %% ../../nbs/lm.vllm_connector.ipynb #54ffc44b
 #| eval: false
 class _Done:
-    "Stands for a copy that has ended"
+    "Takes the place of a copy that has ended"
 
     def query(self) -> bool:
         return True
 
 # %% ../../nbs/lm.vllm_connector.ipynb #3a932293
 class PooledStates(ExampleHiddenStatesConnector):
-    "For each request with `kv_transfer_params` {positions, key}: the float32 mean of the states there, normed first where `norm` is set"
+    "Keeps, for each request with `kv_transfer_params` {positions, key}, the float32 mean of the states there"
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.norm, self.pooled = None, {}
+        self.norm = None  # applied to the states before they are averaged
+        self.pooled = {}
 
     def request_finished(self, request, block_ids):
         "In the scheduler: which tokens the worker has to take"
@@ -77,10 +77,10 @@ class PooledStates(ExampleHiddenStatesConnector):
 # %% ../../nbs/lm.vllm_connector.ipynb #d186231b
 #| eval: false
 class PooledStatesWorker:
-    "Mixed into vLLM's worker"
+    "Methods of vLLM's worker"
 
     def start_pooling(self, normed: bool):
-        "Says whether states pass the final norm before they are pooled"
+        "Sets whether states pass the final norm before they are averaged"
         get_kv_transfer_group().norm = final_norm(self.get_model()) if normed else None
 
     def take_pooled(self) -> dict[str, bytes]:
