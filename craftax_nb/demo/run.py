@@ -11,75 +11,54 @@ import time
 from pathlib import Path
 
 from .summary import write_summary
-from ..jobs.chain import Step, StepFailed, run_chain
+from ..jobs.chain import ChainStep, StepFailed, run_chain
 from ..jobs.files import project_root, show_path
 
 # %% auto #0
-__all__ = ['FOLDER', 'PPO', 'AWR', 'AUGMENTED', 'BC', 'SMALL', 'TURNS', 'STEPS', 'demo']
+__all__ = ['DEMO_FOLDER', 'STEPS', 'demo']
 
 # %% ../../nbs/demo.run.ipynb #a7257447
-FOLDER = "runs/demo"
-PPO, AWR, AUGMENTED, BC = (f"{FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc"))
-SMALL = {"width": 128, "steps": 400}
-TURNS = {"steps": 600, "critic_steps": 100, "actor_steps": 200}
+DEMO_FOLDER = "runs/demo"
+_PPO, _AUGMENTED = f"{DEMO_FOLDER}/ppo", f"{DEMO_FOLDER}/awr_augmented"
+_AGENTS = ",".join(f"{DEMO_FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc"))
+_SMALL = {"data": _PPO, "width": 128, "steps": 400}
+_AWR = {**_SMALL, "steps": 600, "critic_steps": 100, "actor_steps": 200}
+_GAME = {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288}
+_EPISODES = {"every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}
+_STATES = {"bases": 5, "meadows": 1, "luck": 0, "language_states": 3, "threads": 2}
 
 STEPS = [
-    Step(
-        "ppo",
-        "nbs/train_ppo.ipynb",
-        {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288},
+    ChainStep("ppo", "nbs/train_ppo.ipynb", _GAME),
+    ChainStep("label", "nbs/label.ipynb", {"data": _PPO, "cadence": 50}),
+    ChainStep("awr", "nbs/train_awr.ipynb", _AWR),
+    ChainStep("awr_augmented", "nbs/train_awr.ipynb", {**_AWR, "augment": True}),
+    ChainStep("bc", "nbs/train_bc.ipynb", _SMALL),
+    ChainStep("evaluate", "nbs/evaluate.ipynb", {"checkpoint": _AGENTS, **_EPISODES}),
+    ChainStep(
+        "ablate", "nbs/ablate.ipynb", {"checkpoint": _AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0}
     ),
-    Step("label", "nbs/label.ipynb", {"data": PPO, "cadence": 50}),
-    Step("awr", "nbs/train_awr.ipynb", {"data": PPO, **SMALL, **TURNS}),
-    Step("awr_augmented", "nbs/train_awr.ipynb", {"data": PPO, "augment": True, **SMALL, **TURNS}),
-    Step("bc", "nbs/train_bc.ipynb", {"data": PPO, **SMALL}),
-    Step(
-        "evaluate",
-        "nbs/evaluate.ipynb",
-        {
-            "checkpoint": ",".join([PPO, AWR, AUGMENTED, BC]),
-            "every_step": False,
-            "episodes": 100,
-            "labelled_episodes": 8,
-            "threads": 2,
-        },
-    ),
-    Step("ablate", "nbs/ablate.ipynb", {"checkpoint": AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0}),
-    Step(
-        "probe",
-        "nbs/probe_values.ipynb",
-        {
-            "checkpoint": ",".join([PPO, AUGMENTED]),
-            "bases": 5,
-            "meadows": 1,
-            "luck": 0,
-            "language_states": 3,
-            "threads": 2,
-        },
-    ),
-    Step("inspect", "nbs/inspect.ipynb", {"data": PPO, "checkpoint": PPO}),
+    ChainStep("probe", "nbs/probe_values.ipynb", {"checkpoint": f"{_PPO},{_AUGMENTED}", **_STATES}),
+    ChainStep("inspect", "nbs/inspect.ipynb", {"data": _PPO, "checkpoint": _PPO}),
 ]
 
 # %% ../../nbs/demo.run.ipynb #6d60b946
 def demo(
-    folder: str = FOLDER,
-    fresh: bool = False,  # do everything again
+    folder: str = DEMO_FOLDER,  # where the runs, the executed notebooks and the summary go
+    fresh: bool = False,  # run every step again
 ) -> Path:  # summary.html
-    "Runs what is not done yet and writes the summary"
+    "Runs the steps that are not done yet and writes the summary"
     begun = time.time()
     run_chain(STEPS, folder, fresh=fresh)
     page = write_summary(project_root() / folder, STEPS)
-    print(
-        f"done in {time.time() - begun:.0f} s; open {show_path(page)} in a browser, the executed notebooks are in {folder}/notebooks"
-    )
+    print(f"done in {time.time() - begun:.0f} s; open {show_path(page)} in a browser")
+    print(f"the executed notebooks are in {folder}/notebooks")
     return page
 
-
+# %% ../../nbs/demo.run.ipynb #5023804d
 if __name__ == "__main__" and "__file__" in globals():
-    parser = argparse.ArgumentParser(
-        description="PPO -> labels -> AWR and BC -> evaluation -> probes, on the real game"
-    )
-    parser.add_argument("--fresh", action="store_true", help="do everything again")
+    about = "PPO -> labels -> AWR and BC -> evaluation -> probes, on the real game"
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--fresh", action="store_true", help="run every step again")
     try:
         demo(fresh=parser.parse_args().fresh)
     except KeyboardInterrupt:

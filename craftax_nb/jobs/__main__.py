@@ -17,73 +17,83 @@ from .tracking import load_env
 
 # %% ../../nbs/jobs.__main__.ipynb #b73b8a06
 def parser() -> argparse.ArgumentParser:
-    "What may be asked"
-    p = argparse.ArgumentParser(
-        prog="python -m craftax_nb.jobs", description="Runs: look at them, start many, repeat one, keep a journal."
-    )
+    "The parser of the command line"
+    about = "Runs: look at them, start many, repeat one, keep a journal."
+    p = argparse.ArgumentParser(prog="python -m craftax_nb.jobs", description=about)
     commands = p.add_subparsers(dest="command", required=True)
-    t = commands.add_parser("table", help="the runs in a folder")
-    t.add_argument("folder", nargs="?", default="runs", help="%(default)s by default")
-    t.add_argument("--status", default="", help="only these, separated by commas: ok, failed, killed, running, stopped")
-    t.add_argument("--job", default="", help="only runs of this job, for example train_awr")
-    t.add_argument(
-        "--columns", default="", help="separated by commas; param.* are all parameters, final.* all final figures"
-    )
-    t.add_argument("--sort", default="", help="a column; --sort=-final.loss sorts from high to low")
-    t.add_argument("--csv", action="store_true", help="all columns, as CSV")
-    s = commands.add_parser(
-        "sweep",
-        help="every combination of values, shown; with --run, --write or --submit done",
-        epilog="sweep nbs/train_awr.ipynb beta=0.1,0.3,1 seed=0:3 --submit -- --time=1:00:00",
-    )
-    s.add_argument("notebook")
-    s.add_argument("values", nargs="+", help="name=value, name=value,value or name=from:to")
-    s.add_argument("--folder", default="runs", help="where the run folders go (%(default)s)")
-    how = s.add_mutually_exclusive_group()
-    how.add_argument("--run", action="store_true", help="run what is to do, here, one after the other")
-    how.add_argument("--write", action="store_true", help="write the parameter files of a SLURM array")
-    how.add_argument(
-        "--submit", action="store_true", help="write them and submit the array; options for sbatch after --"
-    )
+    _table_arguments(commands)
+    _sweep_arguments(commands)
     r = commands.add_parser("rerun", help="a run once more, with its parameters, and a comparison of the metrics")
     r.add_argument("run", help="a run's folder")
     r.add_argument("--run-dir", default="", help="of the new run; beside the old one by default")
     commands.add_parser("journal", help="merge the entries of finished runs into runs/JOURNAL.md")
     return p
 
+# %% ../../nbs/jobs.__main__.ipynb #88c1d9fb
+def _table_arguments(commands) -> None:
+    "Adds `table`"
+    t = commands.add_parser("table", help="the runs in a folder")
+    t.add_argument("folder", nargs="?", default="runs", help="%(default)s by default")
+    t.add_argument("--status", default="", help="only these, separated by commas: ok, failed, killed, running, stopped")
+    t.add_argument("--job", default="", help="only runs of this job, for example train_awr")
+    t.add_argument("--columns", default="", help="separated by commas; param.*: all parameters, final.*: all results")
+    t.add_argument("--sort", default="", help="a column; --sort=-final.loss sorts from high to low")
+    t.add_argument("--csv", action="store_true", help="all columns, as CSV")
+
+
+def _sweep_arguments(commands) -> None:
+    "Adds `sweep`"
+    about = "every combination of values, shown; with --run, --write or --submit run, written or submitted"
+    example = "sweep nbs/train_awr.ipynb beta=0.1,0.3,1 seed=0:3 --submit -- --time=1:00:00"
+    s = commands.add_parser("sweep", help=about, epilog=example)
+    s.add_argument("notebook")
+    s.add_argument("values", nargs="+", help="name=value, name=value,value or name=from:to")
+    s.add_argument("--folder", default="runs", help="where the run folders go (%(default)s)")
+    how = s.add_mutually_exclusive_group()
+    how.add_argument("--run", action="store_true", help="run those that are not done, here, one after the other")
+    how.add_argument("--write", action="store_true", help="write the parameter files of a SLURM array")
+    how.add_argument("--submit", action="store_true", help="write them and submit the array; sbatch's options after --")
+
 # %% ../../nbs/jobs.__main__.ipynb #abe4e989
+def _split(text: str) -> list[str]:
+    "The parts of a text with commas"
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _table(args) -> int:
+    "Prints the table of runs; raises ValueError for a column that it doesn't have"
     from craftax_nb.jobs.table import format_table, runs_table
 
-    table, words = runs_table(args.folder), lambda text: [w.strip() for w in text.split(",") if w.strip()]
+    table = runs_table(args.folder)
     if args.status:
-        table = table[table.status.isin(words(args.status))]
+        table = table[table.status.isin(_split(args.status))]
     if args.job:
         table = table[table.job == args.job]
     if name := args.sort.lstrip("-"):
         if name not in table.columns:
             raise ValueError(f"the table has no column {name}; it has {', '.join(table.columns)}")
         table = table.sort_values(name, ascending=not args.sort.startswith("-"))
-    print(table.to_csv() if args.csv else format_table(table, words(args.columns)))
+    print(table.to_csv() if args.csv else format_table(table, _split(args.columns)))
     return 0
 
 # %% ../../nbs/jobs.__main__.ipynb #86b98f0e
 def _sweep(args, options: list[str]) -> int:
+    "Prints a sweep and runs, writes or submits it; 1 if a run failed"
     from craftax_nb.jobs.sweep import parse_values, sweep
 
-    made = sweep(args.notebook, args.folder, **parse_values(args.values))
-    print(made, flush=True)
+    runs = sweep(args.notebook, args.folder, **parse_values(args.values))
+    print(runs, flush=True)
     if args.write:
-        tasks, command = made.write()
+        tasks, command = runs.write()
         print(f"{show_path(tasks)} holds a file a task; to submit: {' '.join([command[0], *options, *command[1:]])}")
     if args.submit:
-        print(
-            f"submitted as SLURM job {made.submit(*options)}; to see how it goes: python -m craftax_nb.jobs table {args.folder}"
-        )
-    return int(args.run and any(made.run()))
+        print(f"submitted as SLURM job {runs.submit(*options)}")
+        print(f"to see how it goes: python -m craftax_nb.jobs table {args.folder}")
+    return int(args.run and any(runs.run()))
 
 # %% ../../nbs/jobs.__main__.ipynb #79116244
 def _rerun(args) -> int:
+    "Runs a run once more"
     from craftax_nb.jobs.rerun import rerun
 
     rerun(args.run, args.run_dir)
@@ -91,6 +101,7 @@ def _rerun(args) -> int:
 
 # %% ../../nbs/jobs.__main__.ipynb #1734d9df
 def _journal() -> int:
+    "Merges the journal and prints the new entries' headings"
     added = merge_journal()
     print("\n".join([*added, f"{len(added)} new entries in runs/JOURNAL.md"]))
     return 0
@@ -99,18 +110,14 @@ def _journal() -> int:
 def main(
     argv: list[str] | None = None,
 ) -> int:  # exit code
-    "The command line; what a person can mend is one sentence"
+    "Runs a command; an error that a person can correct is printed as one sentence, with exit code 2"
     argv = sys.argv[1:] if argv is None else list(argv)
     options = argv[argv.index("--") + 1 :] if "--" in argv else []
     args = parser().parse_args(argv[: argv.index("--")] if "--" in argv else argv)
     load_env()
+    commands = {"table": _table, "sweep": lambda args: _sweep(args, options), "rerun": _rerun}
     try:
-        return {
-            "table": lambda: _table(args),
-            "sweep": lambda: _sweep(args, options),
-            "rerun": lambda: _rerun(args),
-            "journal": _journal,
-        }[args.command]()
+        return commands[args.command](args) if args.command in commands else _journal()
     except (ParameterError, RunError, ValueError, RuntimeError, FileNotFoundError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 2

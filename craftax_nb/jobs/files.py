@@ -19,12 +19,13 @@ import craftax_nb
 
 # %% ../../nbs/jobs.files.ipynb #2164bc21
 def project_root() -> Path:  # the folder that holds this project's settings.ini
-    "Looks above the package (a checkout), then above the working directory (an installed package)"
+    "The nearest folder with settings.ini above the package, or above the working directory if it is installed"
     return _root_from(craftax_nb.__file__, os.getcwd())
 
 
 @functools.cache
 def _root_from(package: str, working: str) -> Path:
+    "Searches the folders above both; raises FileNotFoundError if there is none"
     for start in (Path(package).resolve(), Path(working) / "_"):
         for folder in start.parents:
             settings = folder / "settings.ini"
@@ -36,12 +37,12 @@ def _root_from(package: str, working: str) -> Path:
 def resolve(
     path: str | Path,  # absolute, with ~, or relative to the project's folder
 ) -> Path:  # absolute
-    "The path, relative ones taken from the project's folder"
+    "The absolute path; a relative one is taken from the project's folder"
     return (project_root() / Path(path).expanduser()).absolute()
 
 # %% ../../nbs/jobs.files.ipynb #6029a02e
 def show_path(path: str | Path) -> str:  # as a person would type it in the project's folder
-    "The path relative to the project's folder if it lies in it"
+    "The path, relative to the project's folder if it lies in it"
     path = Path(path)
     return str(path.relative_to(project_root())) if path.is_relative_to(project_root()) else str(path)
 
@@ -50,7 +51,7 @@ def write_json(
     path: str | Path,  # its folder must exist
     obj,  # what json can write; numpy scalars, arrays and paths too
 ) -> None:
-    "Writes JSON atomically"
+    "Writes a JSON file atomically"
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     temporary.write_text(json.dumps(obj, indent=1, default=_plain) + "\n")
@@ -63,7 +64,7 @@ def read_json(path: str | Path):  # what the file holds
 
 
 def _plain(x):
-    "numpy and JAX scalars and arrays as numbers and lists; the rest as text"
+    "A value for JSON: numpy and JAX scalars and arrays become numbers and lists, all else becomes text"
     return x.tolist() if hasattr(x, "tolist") else str(x)
 
 # %% ../../nbs/jobs.files.ipynb #ce42780c
@@ -71,7 +72,7 @@ def _plain(x):
 def whole_folder(
     final: str | Path,  # the folder's name once it is complete; an older one there is replaced
 ) -> Iterator[Path]:  # the folder to fill
-    "A folder that appears whole or not at all"
+    "Gives a temporary folder to fill, which gets its name when the block ends and is removed if it raises"
     final = Path(final)
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(f".{final.name}.tmp-{os.getpid()}")
@@ -92,13 +93,13 @@ def whole_folder(
 
 # %% ../../nbs/jobs.files.ipynb #acd064a7
 def remove_leftovers(folder: str | Path) -> None:
-    "Removes what killed writers left in `folder`; only for a folder that nobody is writing to"
+    "Removes temporary files that killed processes left in `folder`; nobody may be writing to it"
     for path in Path(folder).glob(".*.tmp-*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 # %% ../../nbs/jobs.files.ipynb #2861426e
 def git_revision() -> str:  # 12 hex digits, with -dirty if tracked files differ
-    "The revision of the project's checkout; without git, as in a container, what CRAFTAX_NB_REVISION says, or unknown"
+    "The revision of the project's checkout; without git, as in a container, CRAFTAX_NB_REVISION or unknown"
     otherwise = os.environ.get("CRAFTAX_NB_REVISION") or "unknown"
     git = ["git", "-C", str(project_root())]
     try:

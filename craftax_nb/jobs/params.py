@@ -17,7 +17,7 @@ import warnings
 from fastcore.basics import patch
 
 from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset
-from .runs import RENAMED, Run, RunError
+from .runs import RENAMED_PARAMETERS, Run, RunError
 
 # %% ../../nbs/jobs.params.ipynb #8fb73039
 class ParameterError(ValueError):
@@ -70,7 +70,7 @@ def current_names(
     "Warns of names that are no longer used; raises ParameterError where the old and the new name are both given"
     out = {}
     for name, value in given.items():
-        new = RENAMED.get(name)
+        new = RENAMED_PARAMETERS.get(name)
         if name in known or new not in known:
             out[name] = value
             continue
@@ -146,7 +146,7 @@ def _translate(self: Job, declared: dict) -> None:
     old = {name: self.namespace[name] for name in self.unknown()}
     both = {name: self.namespace[name] for name in self.given() & {*declared}}
     for name in old:
-        if RENAMED.get(name) in declared:
+        if RENAMED_PARAMETERS.get(name) in declared:
             del self.namespace[name]
     self.namespace.update(current_names(self.name, {**old, **both}, declared))
 
