@@ -5,11 +5,11 @@
 # %% ../../nbs/data.dataset.ipynb #24e4a852
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
 import resource
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +24,9 @@ from ..world.layout import ObsSpec
 # %% auto #0
 __all__ = ['VIEW_FILE', 'Dataset', 'load_dataset', 'copy_episodes']
 
-# %% ../../nbs/data.dataset.ipynb #814dc501
+# %% ../../nbs/data.dataset.ipynb #cbae2004
 class Dataset:
-    "The episodes of a folder, or some of them (`view`)"
+    "The episodes of a folder, or some of them (`view`); DatasetError if it holds none or they don't fit together"
 
     def __init__(
         self,
@@ -38,172 +38,225 @@ class Dataset:
             raise DatasetError(
                 f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"
             )
-        self.about, self.said, self.chosen = [read_json(path / "shard.json") for path in self.shards], "", None
+        self.about = [read_json(path / "shard.json") for path in self.shards]
+        self.description = ""  # what the episodes of a view have in common
         _check_alike(self.folder, self.about)
         _allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 2))
-        self._parts = {
-            name: [np.load(path / f"{name}.npy", mmap_mode="r") for path in self.shards]
-            for name in (*STEP_COLUMNS, "codes", "unlocked")
-        }
-        self._all_lengths, self._all_cuts = (
-            np.concatenate([np.load(path / f"{name}.npy") for path in self.shards]) for name in ("length", "cut")
-        )
-        self._codes = Column(self._parts["codes"])
-        promised, held = sum(about["transitions"] for about in self.about), int(self._all_lengths.sum(dtype=np.int64))
-        if {promised} != {held, *(sum(map(len, self._parts[name])) for name in STEP_COLUMNS)} or len(
-            self._codes
-        ) != promised + len(self._all_lengths):
-            raise DatasetError(
-                f"{show_path(self.folder)}: shard.json promises {promised} transitions, the columns hold other numbers; copy it again"
-            )
+        self._open_columns()
         self._choose(None)
         if (self.folder / VIEW_FILE).exists():
             _restore_view(self)
 
-    @property
-    def env_name(self) -> str:
-        return self.about[0]["env_name"]
-
-    @property
-    def spec(self) -> ObsSpec:
-        return ObsSpec.of(self.env_name)
-
-    @property
-    def craftax_version(self) -> str:
-        return self.about[0]["craftax_version"]
-
-    @property
-    def num_transitions(self) -> int:
-        return len(self.action)
-
-    @property
-    def num_episodes(self) -> int:
-        return len(self.length)
-
-    @property
-    def achievements(self) -> np.ndarray:
-        return self.unlocked >= 0  # (episodes, achievements) bool
-
-    @cached_property
-    def hash(self) -> str:
-        "16 hex digits over every column's checksum, and of a view over the episodes that it is of"
+    def __repr__(self):
+        of = "" if self.chosen is None else f" (a view: {self.description})"
         return (
-            self.whole_hash
-            if self.chosen is None
-            else hashlib.sha256(self.whole_hash.encode() + self.chosen.tobytes()).hexdigest()[:16]
+            f"{show_path(self.folder)}{of}: {self.num_transitions:,} transitions in {self.num_episodes:,} episodes "
+            f"of {self.env_name}, mean return {self.episode_return.mean():.2f} ({self.hash})"
         )
 
-    @cached_property
-    def whole_hash(self) -> str:
-        "`hash` of the data set that this is a view of"
-        return hashlib.sha256(
-            json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode()
-        ).hexdigest()[:16]
+# %% ../../nbs/data.dataset.ipynb #2880302c
+@patch(as_prop=True)
+def env_name(self: Dataset) -> str:
+    "The game's name, as `World` takes it"
+    return self.about[0]["env_name"]
 
-    @property
-    def of_whole(self) -> np.ndarray:
-        return np.arange(self.num_transitions) + np.repeat(
-            self._shift, self.length
-        )  # (transitions,) int64, numbers in the whole data set
 
-    @property
-    def shard_of(self) -> np.ndarray:  # (episodes,) int64, indices into `shards` and `about`
-        of = np.repeat(np.arange(len(self.about)), [about["episodes"] for about in self.about])
-        return of if self.chosen is None else of[self.chosen]
+@patch(as_prop=True)
+def spec(self: Dataset) -> ObsSpec:
+    "The layout of its codes"
+    return ObsSpec.of(self.env_name)
 
-    @cached_property
-    def episode_of(self) -> np.ndarray:  # (transitions,) int32
-        return np.repeat(np.arange(self.num_episodes, dtype=np.int32), self.length)
 
-    @cached_property
-    def step_of(self) -> np.ndarray:  # (transitions,) int32, the step inside its episode
-        return (np.arange(self.num_transitions) - np.repeat(self.start, self.length)).astype(np.int32)
+@patch(as_prop=True)
+def craftax_version(self: Dataset) -> str:
+    "The version of the game that was played"
+    return self.about[0]["craftax_version"]
 
-    @cached_property
-    def episode_return(self) -> np.ndarray:  # (episodes,) float32, undiscounted
-        return np.add.reduceat(self.reward.astype(np.float64), self.start).astype(np.float32)
+# %% ../../nbs/data.dataset.ipynb #2449bb54
+@patch(as_prop=True)
+def num_transitions(self: Dataset) -> int:
+    "How many steps were taken in all episodes"
+    return len(self.action)
 
-    def __repr__(self):
-        of = "" if self.chosen is None else f" (a view: {self.said})"
-        mean = f"mean return {self.episode_return.mean():.2f}"
-        return f"{show_path(self.folder)}{of}: {self.num_transitions:,} transitions in {self.num_episodes:,} episodes of {self.env_name}, {mean} ({self.hash})"
 
-# %% ../../nbs/data.dataset.ipynb #3999c2ce
+@patch(as_prop=True)
+def num_episodes(self: Dataset) -> int:
+    "How many episodes there are"
+    return len(self.length)
+
+# %% ../../nbs/data.dataset.ipynb #b8b03e2e
+@patch
+def _open_columns(self: Dataset) -> None:
+    "Maps every column of every shard; DatasetError if one has another length than shard.json says"
+    read = lambda name, **how: [np.load(path / f"{name}.npy", **how) for path in self.shards]
+    self._parts = {name: read(name, mmap_mode="r") for name in (*STEP_COLUMNS, "codes", "unlocked")}
+    self._all_lengths, self._all_cuts = np.concatenate(read("length")), np.concatenate(read("cut"))
+    self._codes = Column(self._parts["codes"])
+    promised = sum(about["transitions"] for about in self.about)
+    rows = {int(self._all_lengths.sum(dtype=np.int64)), *(sum(map(len, self._parts[name])) for name in STEP_COLUMNS)}
+    if rows != {promised} or len(self._codes) != promised + len(self._all_lengths):
+        raise DatasetError(
+            f"{show_path(self.folder)}: shard.json promises {promised} transitions, the columns hold other numbers; "
+            "copy it again"
+        )
+
+# %% ../../nbs/data.dataset.ipynb #59a88e70
+def _short_sha(raw: bytes) -> str:
+    "The first 16 hex digits of the SHA-256"
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+@patch(as_prop=True)
+def whole_hash(self: Dataset) -> str:
+    "`hash` of the data set that this is a view of"
+    return _short_sha(json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode())
+
+
+@patch(as_prop=True)
+def hash(self: Dataset) -> str:
+    "16 hex digits over every column's checksum, and of a view also over the numbers of its episodes"
+    if self.chosen is None:
+        return self.whole_hash
+    return self._computed("hash", lambda: _short_sha(self.whole_hash.encode() + self.chosen.tobytes()))
+
+# %% ../../nbs/data.dataset.ipynb #9df1330a
+@patch(as_prop=True)
+def achievements(self: Dataset) -> np.ndarray:  # (episodes, achievements) bool
+    "Which achievements each episode unlocked"
+    return self.unlocked >= 0
+
+
+@patch(as_prop=True)
+def of_whole(self: Dataset) -> np.ndarray:  # (transitions,) int64
+    "The number of each transition in the whole data set"
+    return np.arange(self.num_transitions) + np.repeat(self._shift, self.length)
+
+
+@patch(as_prop=True)
+def shard_of(self: Dataset) -> np.ndarray:  # (episodes,) int64
+    "The shard of each episode, an index into `shards` and `about`"
+    of = np.repeat(np.arange(len(self.about)), [about["episodes"] for about in self.about])
+    return of if self.chosen is None else of[self.chosen]
+
+# %% ../../nbs/data.dataset.ipynb #bfd70b0b
+@patch(as_prop=True)
+def episode_of(self: Dataset) -> np.ndarray:  # (transitions,) int32
+    "The episode of each transition"
+    return self._computed("episode_of", lambda: np.repeat(np.arange(self.num_episodes, dtype=np.int32), self.length))
+
+
+@patch(as_prop=True)
+def step_of(self: Dataset) -> np.ndarray:  # (transitions,) int32
+    "The step of each transition inside its episode"
+    step = lambda: (np.arange(self.num_transitions) - np.repeat(self.start, self.length)).astype(np.int32)
+    return self._computed("step_of", step)
+
+
+@patch(as_prop=True)
+def episode_return(self: Dataset) -> np.ndarray:  # (episodes,) float32
+    "The undiscounted return of each episode"
+    total = lambda: np.add.reduceat(self.reward.astype(np.float64), self.start).astype(np.float32)
+    return self._computed("episode_return", total)
+
+
+@patch
+def _computed(self: Dataset, name: str, compute):
+    "What `compute` gives, kept until other episodes are chosen"
+    if name not in self._cache:
+        self._cache[name] = compute()
+    return self._cache[name]
+
+# %% ../../nbs/data.dataset.ipynb #a1c45845
 VIEW_FILE = "view.json"  # in the folder of a saved view; see `data.views`
 
 
 @patch
-def _choose(self: Dataset, chosen: np.ndarray | None) -> None:
+def _choose(
+    self: Dataset,
+    chosen: np.ndarray | None,  # (n,) int64, episodes of the whole data set; None for all of them
+) -> None:
     "Makes the columns those of these episodes"
     pick = slice(None) if chosen is None else chosen
     starts = np.cumsum([0, *self._all_lengths[:-1]], dtype=np.int64)
     self.chosen, self.length, self.cut = chosen, self._all_lengths[pick], self._all_cuts[pick]
     self.start = starts if chosen is None else np.cumsum([0, *self.length[:-1]], dtype=np.int64)
     self._shift = starts[pick] - self.start  # from a transition of the view to the same one of the whole
+    self._cache = {}
     n = int(self.length.sum(dtype=np.int64))
     rows_of = None if chosen is None else lambda t: t + self._shift[self.episodes_at(t)]
     for name in STEP_COLUMNS:
         setattr(self, name, Column(self._parts[name], n, rows_of))
     self.unlocked = Column(self._parts["unlocked"], len(self.length), None if chosen is None else lambda e: chosen[e])
 
-# %% ../../nbs/data.dataset.ipynb #6969f0dd
+# %% ../../nbs/data.dataset.ipynb #0453a80b
 @patch
 def view(
     self: Dataset,
     episodes,  # their numbers, in the order wanted, or a mask (episodes,) bool
-    said: str = "chosen episodes",  # what they have in common
+    description: str = "chosen episodes",  # what they have in common
 ) -> Dataset:
     "These episodes as a data set, without copying them; DatasetError when there are none"
     episodes = checked_rows(episodes, self.num_episodes)
     if not len(episodes):
-        raise DatasetError(f"{show_path(self.folder)} has no episode that is what was asked for ({said}); ask for less")
-    view = object.__new__(Dataset)
-    view.__dict__ |= {
-        k: v for k, v in self.__dict__.items() if k not in ("hash", "episode_of", "step_of", "episode_return")
-    }
-    view.said = f"{self.said}, {said}" if self.said else said
+        raise DatasetError(
+            f"{show_path(self.folder)} has no episode that is what was asked for ({description}); ask for less"
+        )
+    view = copy.copy(self)  # shares the mapped columns
+    view.description = f"{self.description}, {description}" if self.description else description
     view._choose((episodes if self.chosen is None else self.chosen[episodes]).astype(np.int64))
-    view.folder = (self.folder if self.chosen is None else self.folder.parent.parent) / "views" / view.hash
+    whole = self.folder if self.chosen is None else self.folder.parent.parent
+    view.folder = whole / "views" / view.hash
     return view
 
-# %% ../../nbs/data.dataset.ipynb #9da4f374
-def _restore_view(self: Dataset) -> None:
-    kept = read_json(self.folder / VIEW_FILE)
-    if kept["whole"] != self.whole_hash:
+# %% ../../nbs/data.dataset.ipynb #161c4f0c
+def _restore_view(data: Dataset) -> None:
+    "Chooses the episodes that a saved view names; DatasetError if its links lead to another data set"
+    saved = read_json(data.folder / VIEW_FILE)
+    if saved["whole"] != data.whole_hash:
         raise DatasetError(
-            f"{show_path(self.folder)} is a view of data set {kept['whole']}, but its links lead to {self.whole_hash}; save the view again"
+            f"{show_path(data.folder)} is a view of data set {saved['whole']}, "
+            f"but its links lead to {data.whole_hash}; save the view again"
         )
-    self.said = kept["said"]
-    self._choose(np.array(kept["episodes"], np.int64))
+    data.description = saved["said"]
+    data._choose(np.array(saved["episodes"], np.int64))
 
-# %% ../../nbs/data.dataset.ipynb #31036dbc
+# %% ../../nbs/data.dataset.ipynb #21018e6e
 def _check_alike(folder: Path, about: list[dict]) -> None:
-    for field in ("schema", "env_name", "craftax_version", "max_timesteps", "upstream_exact"):
-        if len(values := {str(a.get(field, False)) for a in about}) > 1:
+    "DatasetError if the shards are of different games, or in a format that this version doesn't read"
+    for field in ("schema", *WORLD):
+        values = {str(shard.get(field, False)) for shard in about}
+        if len(values) > 1:
             raise DatasetError(
-                f"{show_path(folder)}: its shards differ in {field} ({', '.join(sorted(values))}); keep them in folders of their own"
+                f"{show_path(folder)}: its shards differ in {field} ({', '.join(sorted(values))}); "
+                "keep them in folders of their own"
             )
     if about[0]["schema"] != SCHEMA:
         raise DatasetError(
-            f"{show_path(folder)} has schema {about[0]['schema']}, this version reads {SCHEMA}; collect it again with train_ppo"
+            f"{show_path(folder)} has schema {about[0]['schema']}, this version reads {SCHEMA}; "
+            "collect it again with train_ppo"
         )
 
-# %% ../../nbs/data.dataset.ipynb #1f9f164a
+# %% ../../nbs/data.dataset.ipynb #db2e7535
 def _allow_open_files(needed: int) -> None:
-    "Each mapped file counts as an open one: lifts this process's own limit when that many do not fit"
+    "Raises this process's own limit of open files where `needed` mapped files don't fit; DatasetError if it can't"
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed += len(os.listdir("/dev/fd")) + 256
-    if soft != resource.RLIM_INFINITY and needed > soft:
-        if hard != resource.RLIM_INFINITY and needed > hard:
-            raise DatasetError(
-                f"a data set of so many shards needs {needed} open files, this machine allows {hard}; copy_episodes makes one shard of them"
-            )
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    if soft == resource.RLIM_INFINITY or needed <= soft:
+        return
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise DatasetError(
+            f"a data set of so many shards needs {needed} open files, this machine allows {hard}; "
+            "copy_episodes makes one shard of them"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
-
+# %% ../../nbs/data.dataset.ipynb #e72a4ac6
 @patch
-def episodes_at(self: Dataset, transitions: np.ndarray) -> np.ndarray:
-    "The episode of each of these transitions, int64"
+def episodes_at(
+    self: Dataset,
+    transitions: np.ndarray,  # (n,) int
+) -> np.ndarray:  # (n,) int64
+    "The episode of each of these transitions"
     return np.searchsorted(self.start, transitions, side="right") - 1
 
 # %% ../../nbs/data.dataset.ipynb #09879fd1
@@ -232,9 +285,9 @@ def next_codes(self: Dataset, transitions) -> np.ndarray:
 # %% ../../nbs/data.dataset.ipynb #0778f43d
 @patch
 def episode(self: Dataset, e: int) -> Episode:
-    "Episode `e` whole; IndexError with the number there are"
+    "Episode number `e`, whole; IndexError if there is no such number"
     if not 0 <= e < self.num_episodes:
-        raise IndexError(f"episode {e} of {self.num_episodes}; give 0 to {self.num_episodes - 1}")
+        raise IndexError(f"episode {e} of {self.num_episodes}; give a number from 0 to {self.num_episodes - 1}")
     start, length = int(self.start[e]), int(self.length[e])
     first = start + int(self._shift[e]) + int(e if self.chosen is None else self.chosen[e])
     columns = {name: getattr(self, name)[start : start + length] for name in STEP_COLUMNS}
@@ -257,7 +310,7 @@ def verify(self: Dataset) -> None:
 def load_dataset(
     path: str | Path,  # a data set's folder, a run that wrote one, or "sample"
 ) -> Dataset:
-    "The data set; DatasetError, one sentence, where there is none"
+    "Opens a data set; DatasetError, one sentence, where there is none"
     return Dataset(find_dataset(path))
 
 # %% ../../nbs/data.dataset.ipynb #77e61a8c

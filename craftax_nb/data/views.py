@@ -21,31 +21,33 @@ from ..world.env import World
 def where(
     data: Dataset,
     keep: Callable[[Dataset], np.ndarray],  # gives (episodes,) bool
-    said: str,  # the rule in words
+    description: str,  # the rule in words
 ) -> Dataset:
-    "A view of the episodes that `keep` says; DatasetError where there are none"
+    "A view of the episodes for which `keep` gives True; DatasetError where there are none"
     mask = np.asarray(keep(data))
     if mask.shape != (data.num_episodes,) or mask.dtype != bool:
         raise ValueError(
-            f"the rule ({said}) gave {mask.dtype} of shape {mask.shape}, expected bool of shape ({data.num_episodes},): one for each episode"
+            f"the rule ({description}) gave {mask.dtype} of shape {mask.shape}, "
+            f"expected bool of shape ({data.num_episodes},): one for each episode"
         )
-    return data.view(mask, said)
+    return data.view(mask, description)
 
 # %% ../../nbs/data.views.ipynb #e68a4599
 def by_return(
     data: Dataset,
-    at_least: float = -np.inf,
-    at_most: float = np.inf,
+    at_least: float = -np.inf,  # return
+    at_most: float = np.inf,  # return
 ) -> Dataset:
     "A view of the episodes whose undiscounted return lies between the two"
-    total = data.episode_return
-    said = " and ".join(f"{sign} {x:g}" for sign, x in ((">=", at_least), ("<=", at_most)) if np.isfinite(x)) or "any"
+    total, bounds = data.episode_return, ((">=", at_least), ("<=", at_most))
+    rule = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if np.isfinite(bound)) or "any"
     keep = (total >= at_least) & (total <= at_most)
     if not keep.any():
         raise DatasetError(
-            f"{show_path(data.folder)} has no episode of return {said}; its returns are {total.min():.2f} to {total.max():.2f}"
+            f"{show_path(data.folder)} has no episode of return {rule}; "
+            f"its returns are {total.min():.2f} to {total.max():.2f}"
         )
-    return data.view(keep, f"return {said}")
+    return data.view(keep, f"return {rule}")
 
 # %% ../../nbs/data.views.ipynb #d97ead15
 def by_achievement(
@@ -56,11 +58,8 @@ def by_achievement(
     known = World(data.env_name).achievement_names
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"{data.env_name} has no achievement {unknown[0]!r}, expected some of {', '.join(known)}")
-    return where(
-        data,
-        lambda d: d.achievements[:, [known.index(name) for name in names]].all(1),
-        f"unlocked {', '.join(names) or 'anything'}",
-    )
+    columns = [known.index(name) for name in names]
+    return data.view(data.achievements[:, columns].all(1), f"unlocked {', '.join(names) or 'anything'}")
 
 # %% ../../nbs/data.views.ipynb #343ca9e6
 def save_view(
@@ -73,15 +72,13 @@ def save_view(
     folder = resolve(folder or view.folder)
     folder.mkdir(parents=True, exist_ok=True)
     old = read_json(folder / VIEW_FILE) if (folder / VIEW_FILE).exists() else None
-    if old is None and any(folder.glob("shard-*")) or old and old["hash"] != view.hash:
+    other_data = old is None and any(folder.glob("shard-*"))
+    if other_data or (old and old["hash"] != view.hash):
         raise ValueError(f"{show_path(folder)} holds another {'view' if old else 'data set'}; give another folder")
-    write_json(
-        folder / VIEW_FILE,
-        {"schema": 1, "hash": view.hash, "whole": view.whole_hash, "said": view.said, "episodes": view.chosen},
-    )
+    about = {"schema": 1, "hash": view.hash, "whole": view.whole_hash, "said": view.description}
+    write_json(folder / VIEW_FILE, about | {"episodes": view.chosen})
     for shard in view.shards:
         if not (folder / shard.name).is_symlink():
-            (folder / shard.name).symlink_to(
-                os.path.relpath(shard.resolve(), folder.resolve()), target_is_directory=True
-            )
+            target = os.path.relpath(shard.resolve(), folder.resolve())
+            (folder / shard.name).symlink_to(target, target_is_directory=True)
     return Dataset(folder)

@@ -22,9 +22,10 @@ from fastcore.basics import patch
 
 from .codes import encode
 from .layout import FULL, ObsSpec
+from .resets import RESETS, reset_ended
 
 # %% auto #0
-__all__ = ['RESETS', 'CHUNK', 'World', 'StepOut', 'step_many']
+__all__ = ['CHUNK', 'World', 'StepOut']
 
 # %% ../../nbs/world.env.ipynb #856eada6
 def _strong(tree):
@@ -41,32 +42,13 @@ def _upstream(env_name: str):
         env = make_craftax_env_from_name(env_name, auto_reset=False)
     return env, env.default_params, *((full, full_logic) if env_name == FULL.env_name else (classic, classic_logic))
 
-# %% ../../nbs/world.env.ipynb #bca0edf4
-@cache
-def _reset(env_name: str):
-    "The world generator, key -> state; on a CPU its vmap is a loop, which is as fast and gives every world its own noise (see below)"
-    env, params, *_ = _upstream(env_name)
-    generate = lambda key: _strong(env.reset_env(key, params)[1])
-    return jax.custom_batching.sequential_vmap(generate) if jax.default_backend() == "cpu" else generate
-
-# %% ../../nbs/world.env.ipynb #93b4bb2c
-@cache
-def _achievement_values(env_name: str) -> np.ndarray:
-    constants = _upstream(env_name)[2]
-    if env_name == FULL.env_name:
-        return np.asarray(constants.ACHIEVEMENT_REWARD_MAP, np.float32)
-    return np.ones(len(constants.Achievement), np.float32)
-
 # %% ../../nbs/world.env.ipynb #b355768b
-RESETS = ("lazy", "optimistic", "auto")
-
-
 @dataclass(frozen=True)
 class World:
-    "One of the two games"
+    "One of the two games; ValueError for an unknown game or way of resetting"
 
     env_name: str = FULL.env_name  # or "Craftax-Classic-Symbolic-v1"
-    max_timesteps: int = 0  # the time limit; 0 is upstream's: 100,000 (Classic 10,000)
+    max_timesteps: int = 0  # the time limit in steps; 0 is upstream's: 100,000 (Classic 10,000)
     resets: str = "lazy"  # how `step_many` builds new worlds: "lazy", "optimistic" or "auto"
     reset_ratio: int = 16  # optimistic: builds a world for every so many environments at each step
     upstream_exact: bool = False  # codes of what upstream shows, vanished mobs included
@@ -76,40 +58,65 @@ class World:
         object.__setattr__(self, "max_timesteps", self.max_timesteps or limit)
         if self.resets not in RESETS:
             raise ValueError(
-                f"resets is {self.resets!r}, expected one of {', '.join(RESETS)}; they differ in speed only: take 'lazy' on a CPU"
+                f"resets is {self.resets!r}, expected one of {', '.join(RESETS)}; "
+                "they differ in speed only: take 'lazy' on a CPU"
             )
         if self.reset_ratio < 1:
             raise ValueError(
-                f"reset_ratio is {self.reset_ratio}, expected at least 1: 16 builds one world for 16 environments at each step"
+                f"reset_ratio is {self.reset_ratio}, expected at least 1: "
+                "16 builds one world for 16 environments at each step"
             )
 
     @property
     def spec(self) -> ObsSpec:
+        "The layout of the game's codes and observations"
         return ObsSpec.of(self.env_name)
 
     @property
-    def action_names(self) -> list[str]:
-        return [action.name.lower() for action in _upstream(self.env_name)[2].Action]
-
-    @property
-    def num_actions(self) -> int:
-        return len(self.action_names)
-
-    @property
-    def achievement_names(self) -> list[str]:
-        return [a.name.lower() for a in sorted(_upstream(self.env_name)[2].Achievement, key=lambda a: a.value)]
-
-    @property
-    def achievement_values(self) -> np.ndarray:
-        return _achievement_values(self.env_name)
-
-    @property
-    def max_return(self) -> float:
-        return float(self.achievement_values.sum())
-
-    @property
     def craftax_version(self) -> str:
+        "The installed version of upstream's package"
         return version("craftax")
+
+# %% ../../nbs/world.env.ipynb #8d3f595d
+@patch(as_prop=True)
+def action_names(world: World) -> list[str]:
+    "The actions in lower case, by number"
+    return [action.name.lower() for action in _upstream(world.env_name)[2].Action]
+
+
+@patch(as_prop=True)
+def num_actions(world: World) -> int:
+    "How many actions there are"
+    return len(world.action_names)
+
+# %% ../../nbs/world.env.ipynb #108ac091
+@patch(as_prop=True)
+def achievement_names(world: World) -> list[str]:
+    "The achievements in lower case, in the order of `state.achievements`"
+    return [a.name.lower() for a in sorted(_upstream(world.env_name)[2].Achievement, key=lambda a: a.value)]
+
+
+@patch(as_prop=True)
+def achievement_values(world: World) -> np.ndarray:
+    "The reward of each achievement, float32"
+    constants = _upstream(world.env_name)[2]
+    if world.spec is FULL:
+        return np.asarray(constants.ACHIEVEMENT_REWARD_MAP, np.float32)
+    return np.ones(len(constants.Achievement), np.float32)
+
+
+@patch(as_prop=True)
+def max_return(world: World) -> float:
+    "The return of an episode with all achievements and no health lost"
+    return float(world.achievement_values.sum())
+
+# %% ../../nbs/world.env.ipynb #bca0edf4
+@cache
+def _reset(env_name: str):
+    "The world generator, key -> state; on a CPU its `vmap` is a loop"
+    env, params, *_ = _upstream(env_name)
+    generate = lambda key: _strong(env.reset_env(key, params)[1])
+    return jax.custom_batching.sequential_vmap(generate) if jax.default_backend() == "cpu" else generate
 
 # %% ../../nbs/world.env.ipynb #5b39303b
 @patch
@@ -145,16 +152,28 @@ CHUNK = 4  # worlds in one call
 
 @partial(jax.jit, static_argnums=0)
 def _reset_chunk(world: World, keys: jax.Array):
+    "The first states of a chunk of worlds"
     return jax.vmap(world.reset)(keys)
 
 # %% ../../nbs/world.env.ipynb #06b492c0
 @patch
 def reset_many(world: World, key: jax.Array, n: int):
-    "The first states of `n` worlds; world i depends on `key` and i alone. Called from the host"
+    "The first states of `n` worlds; world i depends on `key` and i alone. To be called from the host"
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(-(-n // CHUNK) * CHUNK))
     plain = World(world.env_name)  # one compiled function, however the world steps
     chunks = [_reset_chunk(plain, keys[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
     return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
+
+# %% ../../nbs/world.env.ipynb #1030c41d
+class StepOut(NamedTuple):
+    "What one step of many environments gave, before any reset; only `codes` are of the states after resets"
+
+    codes: jax.Array  # (n, width) uint8, after resets: what the next action is chosen from
+    next_codes: jax.Array  # (n, width) uint8, before resets
+    reward: jax.Array  # (n,) float32
+    terminated: jax.Array  # (n,) bool
+    truncated: jax.Array  # (n,) bool
+    achievements: jax.Array  # (n, achievements) bool, unlocked so far in this episode
 
 # %% ../../nbs/world.env.ipynb #d1a297a5
 def _new_worlds(world: World, key: jax.Array, numbers: jax.Array):
@@ -162,57 +181,8 @@ def _new_worlds(world: World, key: jax.Array, numbers: jax.Array):
     states = jax.vmap(world.reset)(jax.vmap(jax.random.fold_in, (None, 0))(key, numbers))
     return states, jax.vmap(world.encode)(states)
 
-# %% ../../nbs/world.env.ipynb #5765dc46
-def _reset_by_loop(world: World, key: jax.Array, ended: jax.Array, shown, chunk: int, at_least: int):
-    "Builds worlds, `chunk` at a time, until there are `at_least` and every environment that ended has its own"
-    n, num_ended, ended_first = len(ended), ended.sum(), jnp.argsort(~ended)
-
-    def build(carry):
-        built, shown = carry
-        numbers = built + jnp.arange(chunk)
-        target = jnp.where(
-            numbers < num_ended, ended_first[jnp.minimum(numbers, n - 1)], n
-        )  # n is out of range: dropped
-        fresh = _new_worlds(world, key, numbers)
-        return built + chunk, jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), shown, fresh)
-
-    return jax.lax.while_loop(lambda carry: carry[0] < jnp.maximum(num_ended, at_least), build, (0, shown))[1]
-
-# %% ../../nbs/world.env.ipynb #2361844b
-def _reset_by_choice(world: World, key: jax.Array, ended: jax.Array, shown):
-    "Builds a world for every environment; those that ended take theirs"
-    fresh = _new_worlds(world, key, jnp.cumsum(ended) - 1)
-    pick = lambda old, new: jnp.where(ended.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-    return jax.tree.map(pick, shown, fresh)
-
-# %% ../../nbs/world.env.ipynb #09fae4cc
-def _reset_ended(
-    world: World,
-    key: jax.Array,
-    ended: jax.Array,  # (n,) bool
-    shown: tuple,  # the states of n environments, and their codes
-) -> tuple:  # the same, with a new world in each place that ended
-    "New worlds where episodes ended, as `world.resets` says"
-    if world.resets == "auto":
-        return _reset_by_choice(world, key, ended, shown)
-    if world.resets == "optimistic":
-        chunk = -(-len(ended) // world.reset_ratio)
-        return _reset_by_loop(world, key, ended, shown, chunk, at_least=chunk)
-    chunk = 1 if jax.default_backend() == "cpu" else 8  # a CPU gains nothing from building several at once
-    return _reset_by_loop(world, key, ended, shown, chunk, at_least=0)
-
-# %% ../../nbs/world.env.ipynb #1030c41d
-class StepOut(NamedTuple):
-    "What one step of many environments gave; the state is the one before any reset, but for `codes`"
-
-    codes: jax.Array  # (n, width) uint8, after resets: what the next action is chosen from
-    next_codes: jax.Array  # (n, width) uint8
-    reward: jax.Array  # (n,) float32
-    terminated: jax.Array  # (n,) bool
-    truncated: jax.Array  # (n,) bool
-    achievements: jax.Array  # (n, achievements) bool, unlocked so far in this episode
-
 # %% ../../nbs/world.env.ipynb #fc732107
+@patch
 def step_many(
     world: World,
     key: jax.Array,
@@ -221,12 +191,10 @@ def step_many(
 ) -> tuple:  # states after resets, StepOut
     "One step; each environment that ended gets a new world of its own"
     key_step, key_reset = jax.random.split(key)
-    states, reward, terminated, truncated = jax.vmap(world.step)(
-        jax.random.split(key_step, len(actions)), states, actions
-    )
-    codes, achievements = jax.vmap(world.encode)(states), states.achievements.astype(bool)
-    states, shown = _reset_ended(world, key_reset, terminated | truncated, (states, codes))
-    return states, StepOut(shown, codes, reward, terminated, truncated, achievements)
-
-
-World.step_many = step_many
+    keys = jax.random.split(key_step, len(actions))
+    states, reward, terminated, truncated = jax.vmap(world.step)(keys, states, actions)
+    next_codes, achievements = jax.vmap(world.encode)(states), states.achievements.astype(bool)
+    build = partial(_new_worlds, world, key_reset)
+    ended, current = terminated | truncated, (states, next_codes)
+    states, codes = reset_ended(build, ended, current, world.resets, world.reset_ratio)
+    return states, StepOut(codes, next_codes, reward, terminated, truncated, achievements)
