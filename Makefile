@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-vllm demo test test-all test-services bench lab figures readme clean
+.PHONY: help setup setup-vllm demo test test-all test-services bench lab figures readme docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -57,6 +57,16 @@ readme: setup ## README.md from nbs/index.ipynb
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN nbs/index.ipynb
 	$(BIN)/nbdev_clean --fname nbs/index.ipynb
 	$(BIN)/python .ci/readme.py
+
+docs: .venv/.stamp-docs ## a searchable site of all notebooks in _docs, without running any; its links are checked
+	$(BIN)/python .ci/docs/pages.py _proc/docs
+	rm -rf _docs
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -c .ci/docs -d _proc/doctrees _proc/docs _docs
+	$(BIN)/python .ci/docs/check.py _docs
+
+.venv/.stamp-docs: .venv/.stamp pyproject.toml constraints.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[docs]'
+	@touch $@
 
 clean: ## remove caches; runs/ and .venv stay
 	rm -rf build dist *.egg-info .ruff_cache _proc _docs
