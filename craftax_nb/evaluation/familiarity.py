@@ -5,9 +5,10 @@
 # %% ../../nbs/evaluation.familiarity.ipynb #aa85fc40
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from ..data.dataset import Dataset, load_dataset
@@ -18,7 +19,8 @@ from ..nets.agent import Agent
 from ..nets.spec import safe_std
 
 # %% auto #0
-__all__ = ['nearest', 'Familiarity', 'familiarity', 'training_labels', 'Watched', 'unfamiliar']
+__all__ = ['nearest', 'Familiarity', 'familiarity', 'training_labels', 'MeasuredLabeller', 'unfamiliar_warning',
+           'plot_familiarity']
 
 # %% ../../nbs/evaluation.familiarity.ipynb #05488c9e
 def nearest(
@@ -30,14 +32,14 @@ def nearest(
     squares, out = np.square(reference).sum(1), np.empty(len(points), np.float32)
     for i in range(0, len(points), chunk):
         part = points[i : i + chunk]
-        far = np.square(part).sum(1)[:, None] + squares - 2 * part @ reference.T
-        out[i : i + chunk] = np.sqrt(np.maximum(far.min(1), 0))
+        squared_distances = np.square(part).sum(1)[:, None] + squares - 2 * part @ reference.T
+        out[i : i + chunk] = np.sqrt(np.maximum(squared_distances.min(1), 0))
     return out
 
 # %% ../../nbs/evaluation.familiarity.ipynb #03aed46b
 @dataclass(frozen=True, eq=False)
 class Familiarity:
-    "The training labels, or a sample of them, and their distances"
+    "A sample of the training labels, and how far they lie from each other"
 
     mean: np.ndarray  # (dim,) of the training labels
     std: np.ndarray  # (dim,)
@@ -47,87 +49,94 @@ class Familiarity:
     def percentiles(
         self,
         hidden: np.ndarray,  # (n, dim) not normalised
-    ) -> np.ndarray:  # (n,) 0 to 100: the share of training labels that lie nearer
-        "How unusual each hidden state is"
-        far = nearest((np.asarray(hidden, np.float32) - self.mean) / self.std, self.reference)
-        return 100 * np.searchsorted(self.distances, far) / len(self.distances)
+    ) -> np.ndarray:  # (n,) 0 to 100
+        "How unusual each hidden state is: the share of training labels that lie nearer to the others than it does"
+        distance = nearest((np.asarray(hidden, np.float32) - self.mean) / self.std, self.reference)
+        return 100 * np.searchsorted(self.distances, distance) / len(self.distances)
 
 # %% ../../nbs/evaluation.familiarity.ipynb #6d78ce62
 def familiarity(
     labels: Labels,
-    dataset: Dataset,  # theirs
-    most: int = 4000,  # labels of each half that are compared
+    dataset: Dataset,  # the data set of these labels
+    most: int = 4000,  # labels of each half of the episodes that are compared
     seed: int = 0,
 ) -> Familiarity:
-    "ValueError where fewer than two episodes have labels"
-    rows = np.asarray(labels.pointer)
-    episode = dataset.episode_of
-    halves, rng = [np.unique(rows[(rows >= 0) & (episode % 2 == half)]) for half in (0, 1)], np.random.default_rng(seed)
+    "Measures the distances between training labels; ValueError where fewer than two episodes have labels"
+    rows, odd, rng = np.asarray(labels.pointer), dataset.episode_of % 2, np.random.default_rng(seed)
+    halves = [np.unique(rows[(rows >= 0) & (odd == half)]) for half in (0, 1)]
     if not all(len(half) for half in halves):
         raise ValueError(
-            "fewer than two episodes have labels: there is nothing to compare the distances of; label more of them"
+            "fewer than two episodes have labels, so there are no distances to compare with; label more episodes"
         )
     mean, std = np.asarray(labels.mean, np.float32), safe_std(labels.std)
-    reference, others = (
-        ((np.asarray(labels.hidden[np.sort(rng.permutation(half)[:most])]) - mean) / std).astype(np.float32)
-        for half in halves
-    )
+    samples = [np.asarray(labels.hidden[np.sort(rng.permutation(half)[:most])]) for half in halves]
+    reference, others = (((sample - mean) / std).astype(np.float32) for sample in samples)
     return Familiarity(mean, std, reference, np.sort(nearest(others, reference)))
 
 # %% ../../nbs/evaluation.familiarity.ipynb #f69a8b31
 def training_labels(
     agent: Agent,
-    data: str = "",  # the data set; "": what the checkpoint was trained on, or the bundled sample if that has its labels
+    data: str = "",  # a data set; "": the one it was trained on, or the bundled sample if that has its labels
 ) -> tuple[Labels, Dataset]:
-    "The labels that an augmented agent was trained on, and their data set; LabelError, saying what to give, where they aren't there"
-    given, recipe = agent.parameters, agent.recipe.hash if agent.recipe else None
-    for place in [data] if data else [given.get("data", ""), "sample"]:
+    "The labels that an augmented agent was trained on, and their data set; LabelError where they aren't there"
+    recipe = agent.recipe.hash if agent.recipe else None
+    folder = agent.parameters.get("labels_dir")
+    folder = resolve(folder) if folder else None
+    for place in [data] if data else [agent.parameters.get("data", ""), "sample"]:
         try:
             dataset = load_dataset(place)
-            return load_labels(
-                dataset.folder, recipe, given.get("labels_dir") and resolve(given["labels_dir"])
-            ), dataset
+            return load_labels(dataset.folder, recipe, folder), dataset
         except (DatasetError, LabelError) as e:
             problem = e
     raise LabelError(
-        f"the labels that this agent was trained on (recipe {recipe}) are not at hand: {problem}; give their data set: -p data runs/..."
+        f"the labels that this agent was trained on (recipe {recipe}) are not at hand: {problem}; "
+        "give their data set: -p data runs/..."
     )
 
 # %% ../../nbs/evaluation.familiarity.ipynb #0dce3086
-class Watched:
+class MeasuredLabeller:
     "A labeller whose answers are compared with the training labels"
 
     def __init__(
         self,
-        labeller: Callable,  # codes -> (n, dim)
+        labeller: Callable,  # codes (n, width), and the past for a recipe with a history -> (n, hidden_dim)
         known: Familiarity,
     ):
-        self.labeller, self.known, self.recipe, self._percentiles = (
-            labeller,
-            known,
-            getattr(labeller, "recipe", None),
-            [],
-        )
+        self.labeller, self.known, self.recipe = labeller, known, getattr(labeller, "recipe", None)
+        self._percentiles = [np.zeros(0)]
 
     def __call__(self, codes: np.ndarray, *past) -> np.ndarray:
         hidden = self.labeller(codes, *past)
         self._percentiles.append(self.known.percentiles(hidden))
         return hidden
 
-    def take(self) -> np.ndarray:  # (asked,)
-        "The percentiles since the last call"
-        taken, self._percentiles = np.concatenate([np.zeros(0), *self._percentiles]), []
-        return taken
+    def take(self) -> np.ndarray:  # (answers,)
+        "The percentiles of all answers since the last call"
+        percentiles, self._percentiles = np.concatenate(self._percentiles), [np.zeros(0)]
+        return percentiles
 
 # %% ../../nbs/evaluation.familiarity.ipynb #0f3e58a3
-def unfamiliar(
-    percentiles: np.ndarray,  # of the hidden states of an evaluation
+def unfamiliar_warning(
+    percentiles: np.ndarray,  # (n,) of the hidden states of an evaluation
 ) -> str:  # "" where at most one in ten lies beyond the 99th
-    "What to say where an agent is asked about what it never saw"
+    "The warning for an agent that reads hidden states unlike those it was trained on"
     share = np.mean(np.asarray(percentiles) > 99) if len(percentiles) else 0.0
     if share <= 0.1:
         return ""
     return (
-        f"{share:.0%} of the hidden states lie farther from the training labels than 99 % of these do from each other (expected 1 %): "
-        f"the agent is asked about what it never saw; label episodes of its own play too, and train again"
+        f"{share:.0%} of the hidden states lie farther from the training labels than 99 % of these do from each other "
+        "(expected 1 %): the agent reads what it was not trained on; label episodes of its own play too and train again"
     )
+
+# %% ../../nbs/evaluation.familiarity.ipynb #1908d21d
+def plot_familiarity(
+    percentiles: Mapping[str, np.ndarray],  # agent's name -> (n,)
+) -> plt.Figure:
+    "Histograms of the percentiles; as familiar as held-out training episodes is a flat one, at the dashed line"
+    fig, ax = plt.subplots(figsize=(6, 2.5), layout="constrained")
+    weights = [np.full(len(p), 100 / len(p)) for p in percentiles.values()]
+    ax.hist(list(percentiles.values()), np.linspace(0, 100, 21), weights=weights, label=list(percentiles))
+    ax.axhline(5, color="black", linewidth=0.8, linestyle="--")
+    ax.set(xlabel="distance from the training labels, percentile of theirs", ylabel="% of hidden states")
+    ax.legend(frameon=False)
+    return fig

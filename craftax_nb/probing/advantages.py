@@ -11,9 +11,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from ..evaluation.rollout import BATCH, Blocks, _begin
 from ..jobs.checkpoints import find_checkpoint
 from ..nets.agent import Agent, load_agent
+from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
+from ..play.policy import ForcedFirst, NetworkPolicy
 from .bases import encode_states
 from .suites import Probe, Suite
 from .values import Answers, hidden_states_of, look
@@ -21,58 +22,55 @@ from ..world.env import World
 from ..world.rules import stack
 
 # %% auto #0
-__all__ = ['always', 'lookahead', 'q_agents', 'advantages']
-
-# %% ../../nbs/probing.advantages.ipynb #6157e186
-def always(
-    agent: Agent,
-    action: int,
-) -> Agent:
-    "The same value function, with a policy that takes one action"
-    head = dict(agent.params["actor_head"])
-    head["bias"] = np.asarray(head["bias"]) + 1e6 * (np.arange(agent.spec.num_actions) == action).astype(np.float32)
-    return replace(agent, params={**agent.params, "actor_head": head})
+__all__ = ['lookahead', 'q_agents', 'action_advantages']
 
 # %% ../../nbs/probing.advantages.ipynb #10ed4a57
-def _stepped(agent: Agent, world: World, states: Sequence, label, action: int, seed: int, play: int):
-    "Codes, rewards and deaths after one step from each of `BATCH` states, all with the same luck"
-    blocks = Blocks(always(agent, action), world, seed, BATCH)
-    fresh = _begin(agent, states, seed, play // BATCH, world=world, history=blocks.history)
-    fresh = fresh._replace(key=fresh.key[np.full(BATCH, play % BATCH)], **({} if label is None else {"label": label}))
-    blocks._put(0, np.arange(BATCH), fresh, np.arange(BATCH))
-    blocks.seats[0] = np.arange(BATCH)
-    trace = blocks.advance(1, world.max_timesteps)[0]
-    after = blocks.blocks[0]
-    return np.asarray(after.codes), np.asarray(trace.reward)[0], np.asarray(after.terminated)
+def _step_with(player: EpisodePlayer, states, hidden_state, action: int, play: int) -> tuple[np.ndarray, ...]:
+    "Codes, rewards and deaths after one action in each of 32 states, all with the luck of one play"
+    player.policy = player.policy.replace(action=np.int32(action))
+    keys = episode_keys(player.seed, np.full(WORLDS_AT_ONCE, play))
+    fresh = player.start(states, keys)
+    if hidden_state is not None:
+        fresh = fresh._replace(hidden_state=hidden_state)
+    everybody = np.arange(WORLDS_AT_ONCE)
+    player.put(0, everybody, fresh, everybody)
+    player.slot_episode[0] = everybody
+    record = player.advance(1, player.world.max_timesteps)[0]
+    after = player.blocks[0]
+    return np.asarray(after.codes), np.asarray(record.reward)[0], np.asarray(after.terminated)
+
+# %% ../../nbs/probing.advantages.ipynb #dbe9b178
+def _action_values(player: EpisodePlayer, agent: Agent, states, hidden_state, play: int, gamma: float) -> np.ndarray:
+    "r + gamma V(s') of each action in each of 32 states, (32, actions)"
+    actions = range(player.world.num_actions)
+    outcomes = [_step_with(player, states, hidden_state, action, play) for action in actions]
+    codes, reward, died = (np.concatenate(column) for column in zip(*outcomes, strict=True))
+    repeated = None if hidden_state is None else np.tile(hidden_state, (len(actions), 1))
+    next_value = look(agent, codes, repeated)[0]
+    return (reward + gamma * np.where(died, 0, next_value)).reshape(len(actions), WORLDS_AT_ONCE).T
 
 # %% ../../nbs/probing.advantages.ipynb #67676776
 def lookahead(
     agent: Agent,
     world: World,
     states: Sequence,  # of one environment each
-    label: np.ndarray | None = None,  # (n, hidden_dim) raw hidden states, of an agent that reads them
-    luck: int = 2,  # random keys to average over
+    hidden_state: np.ndarray | None = None,  # (n, hidden_dim) raw hidden states, of an agent that reads them
+    num_seeds: int = 2,  # random keys to average over
     gamma: float | None = None,  # discount; None: the one that V was trained with
     seed: int = 0,
 ) -> np.ndarray:  # (n, actions) float32
     "r + gamma V(s') - V(s) for each action"
     gamma = agent.gamma if gamma is None else gamma
-    value, out = look(agent, encode_states(states), label)[0], np.zeros((len(states), world.num_actions), np.float32)
-    for start in range(0, len(states), BATCH):
-        rows = np.minimum(np.arange(start, start + BATCH), len(states) - 1)
-        batch, told_now = stack([states[i] for i in rows]), None if label is None else label[rows]
-        keep = slice(start, start + BATCH), slice(0, len(states) - start)
-        for play in range(luck):
-            codes, reward, died = map(
-                np.concatenate,
-                zip(
-                    *(_stepped(agent, world, batch, told_now, a, seed, play) for a in range(world.num_actions)),
-                    strict=True,
-                ),
-            )
-            after = look(agent, codes, None if label is None else np.tile(told_now, (world.num_actions, 1)))[0]
-            worth = (reward + gamma * np.where(died, 0, after)).reshape(world.num_actions, BATCH).T
-            out[keep[0]] += worth[keep[1]] / luck
+    value = look(agent, encode_states(states), hidden_state)[0]
+    out = np.zeros((len(states), world.num_actions), np.float32)
+    player = EpisodePlayer(ForcedFirst(NetworkPolicy(agent)), world, seed, WORLDS_AT_ONCE, keep=EVALUATED)
+    player.history = agent.recipe.history if agent.recipe else 0
+    for start in range(0, len(states), WORLDS_AT_ONCE):
+        rows = np.minimum(np.arange(start, start + WORLDS_AT_ONCE), len(states) - 1)
+        batch, hidden = stack([states[i] for i in rows]), None if hidden_state is None else hidden_state[rows]
+        for play in range(num_seeds):
+            values = _action_values(player, agent, batch, hidden, play, gamma)
+            out[start : start + WORLDS_AT_ONCE] += values[: len(states) - start] / num_seeds
     return out - value[:, None]
 
 # %% ../../nbs/probing.advantages.ipynb #e9fd2131
@@ -91,15 +89,23 @@ def q_agents(
     saved, out = torch.load(folder / "training.pt", map_location="cpu", weights_only=True)["net"], []
     for q in ("q1", "q2"):
         net = TorchActorCritic(agent.spec, range(len(saved["actor_head.kernel"])))
-        mine = {k: saved[f"{q}{k[5:]}" if k.startswith("actor") else k] for k in net.state_dict()}
-        for name, p in net.named_parameters():  # first layers have grown
-            p.data = torch.empty_like(mine[name])
-        net.load_state_dict(mine)
+        in_actors_place = {k: saved[f"{q}{k[5:]}" if k.startswith("actor") else k] for k in net.state_dict()}
+        for name, parameter in net.named_parameters():  # first layers have grown
+            parameter.data = torch.empty_like(in_actors_place[name])
+        net.load_state_dict(in_actors_place)
         out.append(replace(agent, params=to_flax(net)))
     return tuple(out)
 
-# %% ../../nbs/probing.advantages.ipynb #fd48bdc3
-def advantages(
+# %% ../../nbs/probing.advantages.ipynb #2798a6df
+def _rows_to_look_from(answers: Answers, probes: Sequence[Probe], suites: Sequence[Suite], rows, bases: int):
+    "Of these rows those that are looked ahead from: of the first bases, the reference and the strongest level"
+    strongest = {suite.name: suite.levels[0] for suite in suites}
+    whole = lambda p: not isinstance(p.state, np.ndarray)
+    wanted = lambda p: whole(p) and p.base < bases and p.level in (None, strongest[p.suite])
+    return rows[np.array([wanted(probes[i]) for i in answers.rows["probe"].iloc[rows]], bool)]
+
+# %% ../../nbs/probing.advantages.ipynb #70fe93b0
+def action_advantages(
     answers: Answers,
     probes: Sequence[Probe],
     suites: Sequence[Suite],
@@ -107,28 +113,28 @@ def advantages(
     labellers: Mapping[str, Callable] | None = None,
     checkpoints: Mapping[str, str] | None = None,  # where an agent's Q may lie
     bases: int = 4,  # whose states are looked ahead from; 0: none
-    luck: int = 2,
+    num_seeds: int = 2,  # random keys to average over when looking ahead
     seed: int = 0,
 ) -> np.ndarray:  # (rows, actions) float32, NaN where unknown
-    "A(s, a) of the agents as they are (hidden states real)"
-    rows, out = answers.rows, np.full(answers.policy.shape, np.nan, np.float32)
-    strongest = {s.name: s.levels[0] for s in suites}
+    "A(s, a) for each row of the answers, of the agents as they are (with their real hidden states)"
+    table, out = answers.rows, np.full(answers.policy.shape, np.nan, np.float32)
     for name, agent in agents.items():
         qs = q_agents(checkpoints[name]) if name in (checkpoints or {}) else ()
-        mine = np.flatnonzero((rows["agent"] == name) & rows["hidden"].isin(("none", "real")))
+        rows = np.flatnonzero((table["agent"] == name) & table["hidden"].isin(("none", "real")))
         if not qs:
-            known = [
-                not isinstance(p.state, np.ndarray) and p.base < bases and p.level in (None, strongest[p.suite])
-                for p in (probes[i] for i in rows["probe"].iloc[mine])
-            ]
-            mine = mine[np.array(known, bool)]
-        if not len(mine):
-            continue
-        states = [probes[i].state for i in rows["probe"].iloc[mine]]
-        codes = encode_states(states)
-        label = hidden_states_of(labellers[name], codes) if agent.spec.hidden_dim else None
-        if qs:
-            out[mine] = np.minimum(*(look(q, codes, label)[1] for q in qs)) - look(agent, codes, label)[0][:, None]
-        else:
-            out[mine] = lookahead(agent, agent.world, states, label, luck, seed=seed)
+            rows = _rows_to_look_from(answers, probes, suites, rows, bases)
+        if len(rows):
+            states = [probes[i].state for i in table["probe"].iloc[rows]]
+            labeller = labellers[name] if agent.spec.hidden_dim else None
+            out[rows] = _advantages_of(agent, qs, states, labeller, num_seeds, seed)
     return out
+
+# %% ../../nbs/probing.advantages.ipynb #ca6fbbff
+def _advantages_of(agent: Agent, qs: tuple, states: Sequence, labeller, num_seeds: int, seed: int) -> np.ndarray:
+    "A(s, a) of some states: from the twin Qs, or by looking a step ahead"
+    codes = encode_states(states)
+    hidden_state = hidden_states_of(labeller, codes) if labeller else None
+    if qs:
+        q = np.minimum(*(look(q, codes, hidden_state)[1] for q in qs))
+        return q - look(agent, codes, hidden_state)[0][:, None]
+    return lookahead(agent, agent.world, states, hidden_state, num_seeds, seed=seed)

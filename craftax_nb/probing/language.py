@@ -7,40 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from ..evaluation.rollout import check_labeller
 from ..evaluation.stats import interval
 from ..evaluation.video import probabilities
 from ..nets.agent import Agent
-from .edits import Edit, edited, put, set_to
-from .values import look, told
+from ..play.reader import check_labeller
+from .edits import Edit, edited, put_ahead, set_to
+from .values import hidden_states_of, look
 from ..world.edits import EditError
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['CHANGES', 'GARBAGE', 'WORDS', 'EYES', 'TRUE', 'Change', 'shuffled_words', 'changed', 'tell', 'language_table',
-           'plot_language']
+__all__ = ['CHANGES', 'GARBAGE', 'TEXT_ONLY', 'OBSERVATION_ONLY', 'TRUE_CHANGE', 'SWAPPED', 'HOW', 'Change', 'shuffled_words',
+           'changed', 'text_effects', 'language_table', 'plot_language']
 
 # %% ../../nbs/probing.language.ipynb #54eb3d26
 @dataclass(frozen=True)
 class Change:
-    "Something true of another state"
+    "Edits of a state that are made in its text, its observation, or both"
 
     name: str
     edits: tuple[Edit, ...]
-    sides: tuple[str, ...] = ("up", "right", "down", "left")  # tried in turn
+    sides: tuple[str, ...] = ("up", "right", "down", "left")  # where `ahead` is; tried in turn
 
 
 CHANGES = (
-    Change("a zombie beside", (put("zombie", 1),)),
-    Change("an arrow beside", (put("arrow", 1, "at"),)),
+    Change("a zombie beside", (put_ahead("zombie", 1),)),
+    Change("an arrow beside", (put_ahead("arrow", 1, "at"),)),
     Change("health 1", (set_to("health", 1),)),
     Change("food, drink and energy 1", (set_to("food", 1), set_to("drink", 1), set_to("energy", 1))),
-    Change("a diamond beside", (put("diamond", 1),)),
+    Change("a diamond beside", (put_ahead("diamond", 1),)),
 )
 GARBAGE = "qx7 lorem ## 0000 vbn the the the of; zzt? 9,9,9 umbrella invoice kk"
 
@@ -49,7 +50,7 @@ def shuffled_words(
     text: str,
     seed: int = 0,
 ) -> str:
-    "The same words in random order"
+    "The words of a text in random order"
     words = text.split()
     return " ".join(words[i] for i in np.random.default_rng(seed).permutation(len(words)))
 
@@ -57,8 +58,8 @@ def shuffled_words(
 def changed(
     codes: np.ndarray,  # (n, width) uint8
     change: Change,
-) -> tuple[np.ndarray, np.ndarray]:  # (m,) which of them allow it, and (m, width) their edited codes
-    "The states with the change made in them"
+) -> tuple[np.ndarray, np.ndarray]:  # (m,) rows of the states that allow it, and (m, width) their edited codes
+    "The states with the change made in them; states in which the game's rules forbid it are left out"
     rows, out = [], []
     for i, code in enumerate(codes):
         for j in range(len(change.sides)):
@@ -71,138 +72,140 @@ def changed(
     return np.array(rows, int), np.array(out, np.uint8).reshape(len(rows), codes.shape[1])
 
 # %% ../../nbs/probing.language.ipynb #56cd4357
-WORDS = "words"  # the text, and so the hidden state, changes; the observation stays
-EYES = "observation"  # the observation changes; the text stays
-TRUE = "both"  # the state changes
+TEXT_ONLY = "words"  # the text, and so the hidden state, changes; the observation stays
+OBSERVATION_ONLY = "observation"  # the observation changes; the text stays
+TRUE_CHANGE = "both"  # the state changes
+SWAPPED = "hidden state"  # it comes from something else than the state
+HOW = (TEXT_ONLY, OBSERVATION_ONLY, TRUE_CHANGE, SWAPPED)
 
 
 def _swaps(agent: Agent, labeller: Callable, codes: np.ndarray, real: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    "Hidden states that say nothing of the state"
-    zero = np.broadcast_to(np.asarray(agent.hidden_mean, np.float32), real.shape)
-    out = {"zero (the mean label)": np.ascontiguousarray(zero), "another state's": np.roll(real, 1, 0)}
-    recipe = getattr(labeller, "recipe", None)
-    if hasattr(labeller, "of_texts") and getattr(recipe, "text_format", "") != "image":
-        texts = describe(codes, getattr(recipe, "text_format", "filtered"))
-        out["nonsense (its own words, shuffled)"] = labeller.of_texts(
-            [shuffled_words(t, seed + i) for i, t in enumerate(texts)]
-        )
-        out["a garbage prompt's"] = np.repeat(labeller.of_texts([GARBAGE]), len(codes), 0)
-    return out
+    "Hidden states (n, hidden_dim) that say nothing of the states, by the name of the swap"
+    mean = np.asarray(agent.hidden_mean, np.float32)
+    swaps = {"zero (the mean label)": np.tile(mean, (len(real), 1)), "another state's": np.roll(real, 1, 0)}
+    text_format = getattr(getattr(labeller, "recipe", None), "text_format", "filtered")
+    if hasattr(labeller, "of_texts") and text_format != "image":
+        nonsense = [shuffled_words(text, seed + i) for i, text in enumerate(describe(codes, text_format))]
+        swaps["nonsense (its own words, shuffled)"] = labeller.of_texts(nonsense)
+        swaps["a garbage prompt's"] = np.repeat(labeller.of_texts([GARBAGE]), len(codes), 0)
+    return swaps
 
 # %% ../../nbs/probing.language.ipynb #662344b7
-def _rows(name: str, change: str, what: str, bases: np.ndarray, before: tuple, after: tuple) -> pd.DataFrame:
-    "How far V and the policy moved, one row a base"
-    moved = np.abs(probabilities(after[1]) - probabilities(before[1][bases])).sum(1) / 2
-    return pd.DataFrame(
-        {
-            "agent": name,
-            "change": change,
-            "what": what,
-            "base": bases,
-            "V": before[0][bases],
-            "dV": after[0] - before[0][bases],
-            "policy_moved": moved,
-        }
-    )
+class _Asked(NamedTuple):
+    "What an agent is asked about some of the bases"
+
+    change: str
+    what: str  # of `HOW`
+    bases: np.ndarray  # (m,) int, their rows
+    codes: np.ndarray  # (m, width) uint8
+    hidden_state: np.ndarray | None  # (m, hidden_dim)
+
+
+def _moved(name: str, agent: Agent, asked: _Asked, before: tuple[np.ndarray, np.ndarray]) -> pd.DataFrame:
+    "How far V and the policy moved, one row a base; `before` is what `look` gave for all bases"
+    value, logits = look(agent, asked.codes, asked.hidden_state)
+    old_value, old_logits = before[0][asked.bases], before[1][asked.bases]
+    moved = np.abs(probabilities(logits) - probabilities(old_logits)).sum(1) / 2
+    rows = pd.DataFrame({"agent": name, "change": asked.change, "what": asked.what, "base": asked.bases})
+    return rows.assign(V=old_value, dV=value - old_value, policy_moved=moved)
+
+# %% ../../nbs/probing.language.ipynb #40652cf9
+def _questions(
+    agent: Agent,
+    labeller: Callable | None,
+    codes: np.ndarray,  # (n, width) uint8: the bases
+    real: np.ndarray | None,  # (n, hidden_dim) their hidden states; None for a plain agent
+    edited_codes: Mapping[str, tuple[np.ndarray, np.ndarray]],  # change -> what `changed` gave
+    seed: int,
+) -> list[_Asked]:
+    "Everything that one agent is asked"
+    questions = []
+    for change, (rows, other) in edited_codes.items():
+        if not len(rows):
+            continue
+        own, new = (None, None) if real is None else (real[rows], hidden_states_of(labeller, other))
+        questions.append(_Asked(change, OBSERVATION_ONLY, rows, other, own))
+        questions.append(_Asked(change, TRUE_CHANGE, rows, other, new))
+        if real is not None:
+            questions.append(_Asked(change, TEXT_ONLY, rows, codes[rows], new))
+    if real is not None:
+        every, swaps = np.arange(len(codes)), _swaps(agent, labeller, codes, real, seed)
+        questions += [_Asked(swap, SWAPPED, every, codes, hidden) for swap, hidden in swaps.items()]
+    return questions
 
 # %% ../../nbs/probing.language.ipynb #37417849
-def tell(
+def text_effects(
     agents: Mapping[str, Agent],
-    codes: np.ndarray,  # (n, width) uint8: the states, from play or a data set; two at least, which the bases' order mixes
-    labellers: Mapping[str, Callable] | None = None,  # for agents that read labels
+    codes: np.ndarray,  # (n, width) uint8: the bases, from play or a data set; at least two
+    labellers: Mapping[str, Callable] | None = None,  # by agent's name, for agents that read hidden states
     changes: Sequence[Change] = CHANGES,
     seed: int = 0,
-) -> pd.DataFrame:  # one row an agent, change, what was changed, and base
-    "How V and the policy move when the words change, the observation, or both; ValueError or RecipeMismatch for a labeller that doesn't fit"
+) -> pd.DataFrame:  # one row an agent, change, what was changed (`HOW`), and base
+    "How V and the policy move when the text changes, the observation, or both; raises as `check_labeller` does"
     if len(codes) < 2:
         raise ValueError(
             f"there are {len(codes)} states, expected at least 2: the hidden state of another is one of the swaps"
         )
-    made, out = {change.name: changed(codes, change) for change in changes}, []
+    edited_codes, tables = {change.name: changed(codes, change) for change in changes}, []
     for name, agent in agents.items():
         labeller = (labellers or {}).get(name)
         check_labeller(agent, labeller)
-        reads = bool(agent.spec.hidden_dim)
-        real = told(labeller, codes) if reads else None
+        real = hidden_states_of(labeller, codes) if agent.spec.hidden_dim else None
         before = look(agent, codes, real)
-        for change, (rows, other) in made.items():
-            if not len(rows):
-                continue
-            own, new = (real[rows], told(labeller, other)) if reads else (None, None)
-            asked = {EYES: (other, own), TRUE: (other, new), **({WORDS: (codes[rows], new)} if reads else {})}
-            out += [_rows(name, change, what, rows, before, look(agent, *which)) for what, which in asked.items()]
-        if reads:
-            out += [
-                _rows(name, swap, "hidden state", np.arange(len(codes)), before, look(agent, codes, label))
-                for swap, label in _swaps(agent, labeller, codes, real, seed).items()
-            ]
-    return pd.concat(out, ignore_index=True)
+        for asked in _questions(agent, labeller, codes, real, edited_codes, seed):
+            tables.append(_moved(name, agent, asked, before))
+    return pd.concat(tables, ignore_index=True)
 
 # %% ../../nbs/probing.language.ipynb #a062d533
 def language_table(
-    moved: pd.DataFrame,  # from `tell`
+    moved: pd.DataFrame,  # from `text_effects`
 ) -> pd.DataFrame:  # one row an agent, change and what was changed
-    "Mean |change of V| and of the policy over bases, with 95 % intervals"
-    out = []
-    for (agent, change, what), mine in moved.groupby(["agent", "change", "what"], sort=False):
-        size, line = (
-            mine["dV"].abs(),
-            {"agent": agent, "change": change, "what": what, "bases": len(mine), "mean dV": mine["dV"].mean()},
-        )
-        for name, values in (("|dV|", size), ("policy moved", mine["policy_moved"])):
-            low, high = map(float, interval(values))
-            line |= {name: values.mean(), f"{name}_low": low, f"{name}_high": high}
-        out.append(line)
-    table = pd.DataFrame(out)
-    true = table[table["what"] == TRUE].set_index(["agent", "change"])["|dV|"]
-    against = [true.get((r.agent, r.change), np.nan) for r in table.itertuples()]
-    overall = table["agent"].map(true.groupby("agent").mean()).astype(float)
-    table["of the true change"] = table["|dV|"] / np.where(
-        table["what"] == "hidden state", overall, against
-    )  # of a swap: of the mean true change
+    "Mean |change of V| and of the policy over bases, with 95 % intervals, and the former beside the true change's"
+    names = ["agent", "change", "what"]
+    groups = moved.groupby(names, sort=False)
+    table = pd.DataFrame([dict(zip(names, key, strict=True)) | _mean_effects(rows) for key, rows in groups])
+    true = table[table["what"] == TRUE_CHANGE].set_index(["agent", "change"])["|dV|"]
+    of_change = [true.get((row.agent, row.change), np.nan) for row in table.itertuples()]
+    of_agent = table["agent"].map(true.groupby("agent").mean()).astype(float)  # a swap has no true change of its own
+    table["of the true change"] = table["|dV|"] / np.where(table["what"] == SWAPPED, of_agent, of_change)
     return table.replace([np.inf, -np.inf], np.nan)
+
+# %% ../../nbs/probing.language.ipynb #2177d919
+def _mean_effects(rows: pd.DataFrame) -> dict[str, float]:
+    "Means and intervals over the bases of one agent and change"
+    means = {"bases": len(rows), "mean dV": rows["dV"].mean()}
+    for name, values in (("|dV|", rows["dV"].abs()), ("policy moved", rows["policy_moved"])):
+        low, high = map(float, interval(values))
+        means |= {name: values.mean(), f"{name}_low": low, f"{name}_high": high}
+    return means
 
 # %% ../../nbs/probing.language.ipynb #d752ecd3
 def plot_language(
     table: pd.DataFrame,  # from `language_table`
 ) -> plt.Figure:
-    "Mean |change of V| by change: the words, the observation, both; swaps of the hidden state below"
-    agents = list(dict.fromkeys(table["agent"]))
-    changes = sorted(
-        dict.fromkeys(table["change"]), key=lambda c: (table["what"][table["change"] == c] == "hidden state").any()
-    )
-    fig, axes = plt.subplots(
-        1,
-        len(agents),
-        figsize=(1.8 + 4.4 * len(agents), 1.4 + 0.42 * len(changes)),
-        squeeze=False,
-        sharey=True,
-        sharex=True,
-        layout="constrained",
-    )
-    lines = {}
+    "Mean |change of V| by change, a panel for each agent: the words, the observation, both; swaps below"
+    agents, swaps = list(dict.fromkeys(table["agent"])), set(table["change"][table["what"] == SWAPPED])
+    changes = sorted(dict.fromkeys(table["change"]), key=lambda change: change in swaps)
+    size = (1.8 + 4.4 * len(agents), 1.4 + 0.42 * len(changes))
+    shared = {"sharex": True, "sharey": True, "squeeze": False, "layout": "constrained"}
+    fig, axes = plt.subplots(1, len(agents), figsize=size, **shared)
     for ax, agent in zip(axes[0], agents, strict=True):
-        for i, what in enumerate((WORDS, EYES, TRUE, "hidden state")):
-            mine = table[(table["agent"] == agent) & (table["what"] == what)]
-            rows = np.array([changes.index(c) for c in mine["change"]]) + (
-                0 if what == "hidden state" else (i - 1) * 0.24
-            )
-            ends = np.nan_to_num([mine["|dV|"] - mine["|dV|_low"], mine["|dV|_high"] - mine["|dV|"]]).clip(0)
-            lines[what] = ax.errorbar(mine["|dV|"], rows, xerr=ends, fmt="o", markersize=4, capsize=2, color=f"C{i}")
-        ax.set(
-            title=agent,
-            xlabel="mean |change of V|",
-            yticks=range(len(changes)),
-            yticklabels=changes,
-            ylim=(len(changes) - 0.4, -0.6),
-        )
+        lines = _effects_of_agent(ax, table[table["agent"] == agent], changes)
+        ax.set(title=agent, xlabel="mean |change of V|", yticks=range(len(changes)), yticklabels=changes)
+        ax.set_ylim(len(changes) - 0.4, -0.6)
         ax.grid(axis="x", alpha=0.3)
-    fig.legend(
-        lines.values(),
-        ("the words alone", "the observation alone", "both: a true change", "the hidden state swapped"),
-        loc="outside lower center",
-        ncols=4,
-        frameon=False,
-        fontsize=9,
-    )
+    names = "the words alone", "the observation alone", "both: a true change", "the hidden state swapped"
+    fig.legend(lines, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return fig
+
+# %% ../../nbs/probing.language.ipynb #194ef61d
+def _effects_of_agent(ax, table: pd.DataFrame, changes: Sequence[str]) -> list:  # one artist for each of `HOW`
+    "The points and intervals of one agent"
+    artists = []
+    for i, what in enumerate(HOW):
+        part = table[table["what"] == what]
+        shift = 0 if what == SWAPPED else (i - 1) * 0.24
+        rows = np.array([changes.index(change) for change in part["change"]]) + shift
+        ends = np.nan_to_num([part["|dV|"] - part["|dV|_low"], part["|dV|_high"] - part["|dV|"]]).clip(0)
+        artists.append(ax.errorbar(part["|dV|"], rows, xerr=ends, fmt="o", markersize=4, capsize=2, color=f"C{i}"))
+    return artists

@@ -16,23 +16,23 @@ import pandas as pd
 
 from ..evaluation.stats import bootstrap_means
 from ..nets.agent import Agent
-from .bases import CALLS, in_chunks
+from .bases import in_chunks, nearest_steps
 from ..world.codes import unpack
 
 # %% auto #0
-__all__ = ['PENALTIES', 'CONTROLS', 'activations', 'facts', 'state_types', 'control_answers', 'Split', 'split_in_three', 'probe',
-           'linear_table', 'labelled_rows', 'plot_probes', 'cka', 'cka_table', 'plot_cka']
+__all__ = ['PENALTIES', 'CONTROLS', 'METRIC_TITLES', 'activations', 'facts', 'state_types', 'control_answers', 'Split',
+           'split_in_three', 'probe', 'linear_table', 'labelled_rows', 'plot_probes', 'cka', 'cka_table', 'plot_cka']
 
 # %% ../../nbs/probing.linear.ipynb #5e7df18d
 @jax.jit
-def _layers(agent: Agent, codes, label) -> dict[str, jax.Array]:
-    if label is not None:
-        label = (label - agent.hidden_mean) / agent.hidden_std
+def _layers(agent: Agent, codes, hidden_state) -> dict[str, jax.Array]:
+    "As `activations`, of `AT_ONCE` states"
+    if hidden_state is not None:
+        hidden_state = (hidden_state - agent.hidden_mean) / agent.hidden_std
     wanted = lambda module, method: method in ("__call__", "first_layers")
     memory, first = agent.initial(len(codes)), jnp.ones(len(codes), bool)
-    _, kept = agent.net.apply(
-        {"params": agent.params}, codes, label, memory, first, capture_intermediates=wanted, mutable=["intermediates"]
-    )
+    inputs, options = (codes, hidden_state, memory, first), {"mutable": ["intermediates"]}
+    _, kept = agent.net.apply({"params": agent.params}, *inputs, capture_intermediates=wanted, **options)
     kept, spec = kept["intermediates"], agent.spec
     out = {f"{trunk}_0": h for trunk, h in zip(spec.trunks, kept["first_layers"][0][0], strict=True)}
     later = ["label"] * bool(spec.hidden_dim) + list(range(1, spec.depth))
@@ -43,13 +43,11 @@ def _layers(agent: Agent, codes, label) -> dict[str, jax.Array]:
 def activations(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8
-    label: np.ndarray | None = None,  # (n, hidden_dim) raw hidden states
+    hidden_state: np.ndarray | None = None,  # (n, hidden_dim), not normalised
 ) -> dict[str, np.ndarray]:  # "actor_0", "critic_0", "critic_label", "critic_1", …: (n, width) float32 each
-    "What each hidden layer of the trunks makes of each state on its own, after its tanh"
-    parts = in_chunks(
-        lambda rows: _layers(agent, codes[rows], None if label is None else jnp.asarray(label[rows], jnp.float32)),
-        len(codes),
-    )
+    "The activations of each hidden layer of the trunks, after its tanh, for each state on its own"
+    of_rows = lambda rows: None if hidden_state is None else jnp.asarray(hidden_state[rows], jnp.float32)
+    parts = in_chunks(lambda rows: _layers(agent, codes[rows], of_rows(rows)), len(codes))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 # %% ../../nbs/probing.linear.ipynb #82f7c6cc
@@ -57,26 +55,36 @@ def facts(
     codes: np.ndarray,  # (n, width) uint8
     rarest: float = 0.01,  # share of states that must differ from the commonest value
 ) -> dict[str, np.ndarray]:  # name -> (n,) bool, or float64 with NaN where it has no meaning
-    "Enemies, needs, belongings, floor and light; those that hardly vary are left out"
+    "Facts about enemies, needs, belongings, floor and light; those that hardly vary are left out"
     parts = unpack(codes)
-    away = CALLS["distance"](parts, "enemy")
-    out = {"enemy in view": np.isfinite(away), "steps to the nearest enemy": np.where(np.isfinite(away), away, np.nan)}
-    out |= {name: parts.scalar(name).astype(np.float64) for name in parts.spec.scalar_names if name != "direction"}
-    out = {name: x.astype(bool) if np.isin(x, (0, 1)).all() else x for name, x in out.items()}
-    varies = lambda x: len(x) and np.unique(x, return_counts=True)[1].max() <= (1 - rarest) * len(x)
-    return {name: x for name, x in out.items() if varies(x[~np.isnan(x)] if x.dtype != bool else x)}
+    steps = nearest_steps(parts, "enemy")
+    numbers = {name: parts.scalar(name).astype(np.float64) for name in parts.spec.scalar_names if name != "direction"}
+    numbers = {name: x.astype(bool) if np.isin(x, (0, 1)).all() else x for name, x in numbers.items()}
+    in_view = np.isfinite(steps)
+    out = {"enemy in view": in_view, "steps to the nearest enemy": np.where(in_view, steps, np.nan), **numbers}
+    return {name: x for name, x in out.items() if _varies(x[~_unknown(x)], rarest)}
+
+# %% ../../nbs/probing.linear.ipynb #7c8b6867
+def _unknown(answers: np.ndarray) -> np.ndarray:  # (n,) bool
+    "Where a fact has no meaning"
+    return np.isnan(answers.astype(np.float64))
+
+
+def _varies(x: np.ndarray, rarest: float) -> bool:
+    "Whether a share of at least `rarest` differs from the commonest value"
+    return len(x) > 0 and np.unique(x, return_counts=True)[1].max() <= (1 - rarest) * len(x)
 
 # %% ../../nbs/probing.linear.ipynb #c4795f70
 def state_types(
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n,) int, the same for the same surroundings
-    "Number of each state's type: the blocks under and beside the player, and the direction"
+    "The number of each state's type: the blocks under and beside the player, and the direction"
     parts = unpack(codes)
     r, c = np.array(parts.spec.map_shape) // 2
-    seen = parts.blocks[:, [r, r - 1, r + 1, r, r], [c, c, c, c - 1, c + 1]]
-    return np.unique(np.concatenate([seen, parts.scalar("direction")[:, None]], 1), axis=0, return_inverse=True)[
-        1
-    ].reshape(-1)
+    around = parts.blocks[:, [r, r - 1, r + 1, r, r], [c, c, c, c - 1, c + 1]]
+    surroundings = np.concatenate([around, parts.scalar("direction")[:, None]], 1)
+    _, number = np.unique(surroundings, axis=0, return_inverse=True)
+    return number.reshape(-1)
 
 # %% ../../nbs/probing.linear.ipynb #8b7b1f37
 def control_answers(
@@ -84,18 +92,18 @@ def control_answers(
     types: np.ndarray,  # (n,) int
     seed: int = 0,
 ) -> np.ndarray:  # (n,) the same for the same type
-    "Answers of the fact's distribution that have nothing to do with it"
+    "For each type an answer drawn from the fact's own ones"
     _, number = np.unique(types, return_inverse=True)
     rng = np.random.default_rng(seed)
     return answers[rng.integers(len(answers), size=number.max() + 1)][number]
 
 # %% ../../nbs/probing.linear.ipynb #98811065
 PENALTIES = (1.0, 10.0, 100.0, 1e3, 1e4)
-CONTROLS = 3  # drawings of the control task, whose scores are averaged: one type may be common
+CONTROLS = 3  # random control tasks, whose scores are averaged, as one type may be common
 
 
 class Split(NamedTuple):
-    "Rows (n,) bool, by whole episodes"
+    "Which rows (n,) bool a probe is fitted on, which choose its penalty, and which score it; by whole episodes"
 
     fitted: np.ndarray
     choosing: np.ndarray
@@ -106,25 +114,35 @@ def split_in_three(
     episode: np.ndarray,  # (n,) int
     seed: int = 0,
 ) -> Split:
-    "About 60, 20 and 20 % of the episodes; ValueError for fewer than five"
-    found = np.unique(episode)
-    if len(found) < 5:
+    "A split into about 60, 20 and 20 % of the episodes; ValueError for fewer than five"
+    episodes = np.unique(episode)
+    if len(episodes) < 5:
         raise ValueError(
-            f"the states are of {len(found)} episodes, expected at least 5: a probe is fitted on some and scored on others"
+            f"the states are of {len(episodes)} episodes, expected at least 5: "
+            "a probe is fitted on some and scored on others"
         )
-    fifth = max(1, round(len(found) / 5))
-    mixed = np.random.default_rng(seed).permutation(found)
-    held, choosing = np.isin(episode, mixed[:fifth]), np.isin(episode, mixed[fifth : 2 * fifth])
-    return Split(~held & ~choosing, choosing, held)
+    fifth = max(1, round(len(episodes) / 5))
+    order = np.random.default_rng(seed).permutation(episodes)
+    held_out, choosing = np.isin(episode, order[:fifth]), np.isin(episode, order[fifth : 2 * fifth])
+    return Split(~held_out & ~choosing, choosing, held_out)
 
 # %% ../../nbs/probing.linear.ipynb #dca33cab
-def _losses(model, x, y, mean: float) -> tuple[np.ndarray, np.ndarray]:  # (n,) loss and unit
-    said = model.predict(x) if model else np.full(len(x), mean if y.dtype != bool else mean > 0.5)
-    return (said != y, np.ones(len(y))) if y.dtype == bool else ((y - said) ** 2, (y - mean) ** 2)
+def _losses(
+    model,  # of scikit-learn; None: always the mean, or the commoner answer
+    x: np.ndarray,  # (n, dim)
+    y: np.ndarray,  # (n,) bool or float
+    mean: float,  # of the fitted answers
+) -> tuple[np.ndarray, np.ndarray]:  # (n,) each: the loss, and the unit that the score divides by
+    "Squared errors, or wrong answers, of a probe"
+    if y.dtype == bool:
+        predicted = model.predict(x) if model else np.full(len(x), mean > 0.5)
+        return predicted != y, np.ones(len(y))
+    predicted = model.predict(x) if model else np.full(len(x), mean)
+    return (y - predicted) ** 2, (y - mean) ** 2
 
-
+# %% ../../nbs/probing.linear.ipynb #2efaf815
 def _fit(x: np.ndarray, y: np.ndarray, split: Split):
-    "The model with the penalty that does best on the choosing rows, fitted on these too; None where the fitted answers are all the same"
+    "The model whose penalty does best on the choosing rows, fitted on these too; None where all answers are the same"
     from sklearn.linear_model import LogisticRegression, Ridge
 
     def model(penalty, rows):
@@ -156,154 +174,136 @@ def probe(
     types: np.ndarray,  # (n,) int, from `state_types`
     seed: int = 0,
 ) -> dict:  # metric, score, low, high, baseline, control, selectivity, rows, episodes
-    "How well the fact can be read off `x` in held-out episodes; ValueError where fewer than five episodes have the fact"
-    rows = np.flatnonzero(~np.isnan(answers.astype(np.float64)))
+    "How well a linear model predicts the fact in held-out episodes; ValueError where fewer than five episodes have it"
+    rows = np.flatnonzero(~_unknown(answers))
     x, answers, episode, types = (a[rows] for a in (x, answers, episode, types))
     split = split_in_three(episode, seed)
-    known, held = split.fitted | split.choosing, split.held_out
+    known, held_out = split.fitted | split.choosing, split.held_out
     std, mean = x[known].std(0), float(answers[known].mean())
     x = (x - x[known].mean(0)) / np.where(std > 1e-6, std, 1)
-    loss, unit = _losses(_fit(x, answers, split), x[held], answers[held], mean)
-    blind, _ = _losses(None, x[held], answers[held], mean)
-    _, of = np.unique(episode[held], return_inverse=True)
-    sums = np.stack([np.bincount(of, a) for a in (loss, unit, blind)], 1).astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a number that is the same in all of these
-        score, baseline = (float(1 - sums[:, i].sum() / unit.sum()) for i in (0, 2))
-        draws = bootstrap_means(sums, 2000, seed)
-        low, high = np.percentile(1 - draws[:, 0] / draws[:, 1], [2.5, 97.5]) if len(sums) > 1 else (np.nan, np.nan)
+    loss, unit = _losses(_fit(x, answers, split), x[held_out], answers[held_out], mean)
+    blind, _ = _losses(None, x[held_out], answers[held_out], mean)
+    scores = _scores(loss, unit, blind, episode[held_out], seed)
     control = _control(x, answers, types, split, seed)
-    return {
-        "metric": "accuracy" if answers.dtype == bool else "R2",
-        "score": score,
-        "low": float(low),
-        "high": float(high),
-        "baseline": baseline,
-        "control": control,
-        "selectivity": score - control,
-        "rows": int(held.sum()),
-        "episodes": len(sums),
-    }
+    metric = "accuracy" if answers.dtype == bool else "R2"
+    selectivity = {"control": control, "selectivity": scores["score"] - control}
+    sizes = {"rows": int(held_out.sum()), "episodes": len(np.unique(episode[held_out]))}
+    return {"metric": metric, **scores, **selectivity, **sizes}
+
+# %% ../../nbs/probing.linear.ipynb #09de0340
+def _scores(loss: np.ndarray, unit: np.ndarray, blind: np.ndarray, episode: np.ndarray, seed: int) -> dict[str, float]:
+    "The score with its interval over episodes, and the score of a model that is blind to `x`"
+    _, number = np.unique(episode, return_inverse=True)
+    sums = np.stack([np.bincount(number, a) for a in (loss, unit, blind)], 1).astype(np.float64)
+    low = high = np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):  # a number that is the same in all held-out states
+        score, baseline = (float(1 - sums[:, i].sum() / unit.sum()) for i in (0, 2))
+        if len(sums) > 1:
+            draws = bootstrap_means(sums, 2000, seed)
+            low, high = np.percentile(1 - draws[:, 0] / draws[:, 1], [2.5, 97.5])
+    return {"score": score, "low": float(low), "high": float(high), "baseline": baseline}
 
 # %% ../../nbs/probing.linear.ipynb #5e1abe5f
 def linear_table(
     sources: Mapping[str, np.ndarray],  # name -> (n, dim) activations, or stored hidden states, of the same states
     codes: np.ndarray,  # (n, width) uint8, of these states
     episode: np.ndarray,  # (n,) int
-    known: Mapping[str, np.ndarray] | None = None,  # facts; None: those of `facts(codes)`
+    known: Mapping[str, np.ndarray] | None = None,  # fact -> answers (n,); None: those of `facts(codes)`
     seed: int = 0,
 ) -> pd.DataFrame:  # one row a source and fact
-    "Every fact that five episodes have, probed in every representation; ValueError where these are not of the same states"
+    "Probes of every fact that five episodes have, in every representation; ValueError for different numbers of rows"
     if odd := [name for name, x in sources.items() if len(x) != len(codes)]:
         raise ValueError(f"{odd[0]} has {len(sources[odd[0]])} rows, expected {len(codes)}: one for each state")
     types = state_types(codes)
     known = facts(codes) if known is None else known
-    known = {fact: x for fact, x in known.items() if len(np.unique(episode[~np.isnan(x.astype(np.float64))])) >= 5}
-    return pd.DataFrame(
-        [
-            {"source": name, "fact": fact, **probe(x, answers, episode, types, seed)}
-            for name, x in sources.items()
-            for fact, answers in known.items()
-        ]
-    )
+    known = {fact: x for fact, x in known.items() if len(np.unique(episode[~_unknown(x)])) >= 5}
+    rows = []
+    for source, x in sources.items():
+        for fact, answers in known.items():
+            rows.append({"source": source, "fact": fact, **probe(x, answers, episode, types, seed)})
+    return pd.DataFrame(rows)
 
 # %% ../../nbs/probing.linear.ipynb #66e673a9
 def labelled_rows(
     dataset,  # as `data.dataset.load_dataset` gives it
     labels,  # as `labelling.store.load_labels` gives them
 ) -> np.ndarray:  # (m,) int64
-    "The transitions whose hidden state is of that very state, not of one some steps earlier"
+    "The transitions whose own state was labelled, not one some steps earlier"
     return np.flatnonzero((np.asarray(labels.pointer) >= 0) & (dataset.step_of % labels.recipe.cadence == 0))
 
 # %% ../../nbs/probing.linear.ipynb #ba056120
+METRIC_TITLES = {"R2": "numbers: R² in held-out episodes", "accuracy": "yes or no: accuracy in held-out episodes"}
+
+
 def plot_probes(
     table: pd.DataFrame,  # from `linear_table`
 ) -> plt.Figure:
     "Score of each fact in each representation with its 95 % interval; a tick is the baseline, a ring the control task"
-    panels = [
-        (m, t)
-        for m, t in (
-            ("R2", "numbers: R² in held-out episodes"),
-            ("accuracy", "yes or no: accuracy in held-out episodes"),
-        )
-        if m in set(table["metric"])
-    ]
-    heights = [table.loc[table["metric"] == m, "fact"].nunique() for m, _ in panels]
+    metrics = [metric for metric in METRIC_TITLES if metric in set(table["metric"])]
+    heights = [table.loc[table["metric"] == metric, "fact"].nunique() for metric in metrics]
     sources = list(dict.fromkeys(table["source"]))
-    size = (7, 0.9 * len(panels) + 0.5 + sum(heights) * (0.14 + 0.13 * len(sources)))
-    fig, axes = plt.subplots(len(panels), 1, figsize=size, height_ratios=heights, squeeze=False, layout="constrained")
-    for ax, (metric, title) in zip(axes[:, 0], panels, strict=True):
-        part = table[table["metric"] == metric]
-        names = list(dict.fromkeys(part["fact"]))[::-1]
-        for i, source in enumerate(sources):
-            mine = part[part["source"] == source].set_index("fact").reindex(names)
-            at = np.arange(len(names)) + (len(sources) - 1 - 2 * i) * 0.35 / len(sources)
-            ends = np.abs(mine[["low", "high"]].to_numpy(float).T - mine["score"].to_numpy(float))
-            ax.errorbar(
-                mine["score"], at, xerr=ends, fmt="o", color=f"C{i}", markersize=4, elinewidth=0.8, label=source
-            )
-            ax.plot(mine["control"], at, "o", color=f"C{i}", markersize=4, markerfacecolor="none")
-            ax.plot(mine["baseline"], at, "|", color="black", markersize=7)
-        ax.set(
-            xlabel=title,
-            yticks=range(len(names)),
-            yticklabels=[n.replace("_", " ") for n in names],
-            ylim=(-0.6, len(names) - 0.4),
-        )
+    size = (7, 0.9 * len(metrics) + 0.5 + sum(heights) * (0.14 + 0.13 * len(sources)))
+    fig, axes = plt.subplots(len(metrics), 1, figsize=size, height_ratios=heights, squeeze=False, layout="constrained")
+    for ax, metric in zip(axes[:, 0], metrics, strict=True):
+        _score_panel(ax, table[table["metric"] == metric], sources)
+        ax.set_xlabel(METRIC_TITLES[metric])
         ax.set_xlim(max(-0.5, ax.get_xlim()[0]) if metric == "R2" else None, 1.03)
-        ax.grid(axis="x", alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    marks = [
-        plt.Line2D([], [], color="black", marker=m, linestyle="", markersize=5, markerfacecolor="none")
-        for m in ("|", "o")
-    ]
-    fig.legend(
-        [*handles, *marks],
-        [*labels, "baseline: mean, or commoner answer", "control task"],
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-        fontsize=8,
-    )
+    style = {"color": "black", "linestyle": "", "markersize": 5, "markerfacecolor": "none"}
+    handles += [plt.Line2D([], [], marker=marker, **style) for marker in ("|", "o")]
+    labels += ["baseline: mean, or commoner answer", "control task"]
+    fig.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return fig
+
+# %% ../../nbs/probing.linear.ipynb #5c154eb1
+def _score_panel(ax, table: pd.DataFrame, sources: list[str]) -> None:
+    "The facts of one metric, a row each"
+    names = list(dict.fromkeys(table["fact"]))[::-1]
+    for i, source in enumerate(sources):
+        part, colour = table[table["source"] == source].set_index("fact").reindex(names), f"C{i}"
+        at = np.arange(len(names)) + (len(sources) - 1 - 2 * i) * 0.35 / len(sources)
+        ends = np.abs(part[["low", "high"]].to_numpy(float).T - part["score"].to_numpy(float))
+        ax.errorbar(part["score"], at, xerr=ends, fmt="o", color=colour, markersize=4, elinewidth=0.8, label=source)
+        ax.plot(part["control"], at, "o", color=colour, markersize=4, markerfacecolor="none")
+        ax.plot(part["baseline"], at, "|", color="black", markersize=7)
+    labels = [name.replace("_", " ") for name in names]
+    ax.set(yticks=range(len(names)), yticklabels=labels, ylim=(-0.6, len(names) - 0.4))
+    ax.grid(axis="x", alpha=0.3)
 
 # %% ../../nbs/probing.linear.ipynb #9aebb852
 def _hsic(x: np.ndarray, y: np.ndarray) -> float:
-    "Unbiased estimate of the linear HSIC of centred (n, p) and (n, q)"
+    "The unbiased estimate of the linear HSIC of centred (n, p) and (n, q)"
     n, a, b = len(x), np.square(x).sum(1), np.square(y).sum(1)
-    return (np.square(x.T @ y).sum() - a @ b + a.sum() * b.sum() / ((n - 1) * (n - 2)) - 2 * (a @ b) / (n - 2)) / (
-        n * (n - 3)
-    )
+    product = a @ b
+    total = np.square(x.T @ y).sum() - product + a.sum() * b.sum() / ((n - 1) * (n - 2)) - 2 * product / (n - 2)
+    return total / (n * (n - 3))
 
 # %% ../../nbs/probing.linear.ipynb #d501530a
 def cka(
     x: np.ndarray,  # (n, p) activations
     y: np.ndarray,  # (n, q) of the same states
 ) -> float:  # at most 1; NaN where one of them is constant
-    "Linear centred kernel alignment, without the bias of few states; ValueError for fewer than four, or different numbers"
+    "Linear centred kernel alignment, without the bias of few states; ValueError for fewer than four or unequal numbers"
     if len(x) != len(y) or len(x) < 4:
         raise ValueError(f"representations of {len(x)} and {len(y)} states, expected the same number, at least 4")
     x, y = (np.asarray(a, np.float64) - np.mean(a, 0, dtype=np.float64) for a in (x, y))
     own = _hsic(x, x) * _hsic(y, y)
-    return (
-        float(_hsic(x, y) / np.sqrt(own))
-        if own > 1e-20 * np.square(x).sum() ** 2 * np.square(y).sum() ** 2 and own > 0
-        else np.nan
-    )
+    rounding = 1e-20 * np.square(x).sum() ** 2 * np.square(y).sum() ** 2
+    return float(_hsic(x, y) / np.sqrt(own)) if own > max(0, rounding) else np.nan
 
 # %% ../../nbs/probing.linear.ipynb #71e66ac6
 def cka_table(
     sources: Mapping[str, np.ndarray],  # name -> (n, dim), of the same states
 ) -> pd.DataFrame:  # sources x sources
-    "CKA of every pair"
-    return pd.DataFrame(
-        [[cka(x, y) for y in sources.values()] for x in sources.values()], index=list(sources), columns=list(sources)
-    )
+    "The CKA of every pair of representations"
+    rows = [[cka(x, y) for y in sources.values()] for x in sources.values()]
+    return pd.DataFrame(rows, index=list(sources), columns=list(sources))
 
 # %% ../../nbs/probing.linear.ipynb #25c66456
 def plot_cka(
     table: pd.DataFrame,  # from `cka_table`
 ) -> plt.Figure:
-    "The table as a picture"
+    "The table as a picture with its numbers"
     n = len(table)
     fig, ax = plt.subplots(figsize=(2.2 + 0.6 * n, 1.6 + 0.55 * n), layout="constrained")
     image = ax.imshow(table, vmin=0, vmax=1, cmap="viridis")

@@ -19,14 +19,16 @@ import pandas as pd
 
 from ..evaluation.stats import interval
 from ..jobs.files import git_revision, resolve, show_path
-from .suites import BOTH, FIRST, SECOND, Suite
-from .values import ENOUGH, Answers
+from .curves import ENOUGH, base_interactions
+from .suites import Suite
+from .values import Answers
 
 # %% auto #0
-__all__ = ['COLUMNS', 'STYLE', 'probe_table', 'write_table', 'read_table', 'SuiteFailed', 'check', 'Section', 'write_report']
+__all__ = ['REPORT_COLUMNS', 'REPORT_STYLE', 'probe_table', 'write_table', 'read_table', 'SuiteFailed', 'check_suites', 'Section',
+           'write_report']
 
 # %% ../../nbs/probing.report.ipynb #75f3b83b
-COLUMNS = {
+REPORT_COLUMNS = {
     "agent": "str",
     "hidden": "str",
     "suite": "str",
@@ -54,18 +56,19 @@ def probe_table(
     suites: Sequence[Suite],
     advantage: np.ndarray | None = None,  # (rows, actions), NaN where unknown
     novelty: np.ndarray | None = None,  # (probes,) percentiles
-) -> pd.DataFrame:  # `COLUMNS`
-    "One row an agent, probe and kind of hidden state"
-    rows, by = answers.rows.copy(), {s.name: s for s in suites}
-    rows["strongest"] = [level == by[name].levels[0] for name, level in zip(rows["suite"], rows["level"], strict=True)]
-    rows["expected"] = rows["suite"].map({n: s.expected for n, s in by.items()})
-    rows["interaction"] = rows["suite"].map({n: getattr(s, "interaction", 0) for n, s in by.items()})
+) -> pd.DataFrame:  # `REPORT_COLUMNS`
+    "One row for each agent, probe and kind of hidden state"
+    rows = answers.rows.copy()
+    strongest = rows["suite"].map({s.name: s.levels[0] for s in suites})
+    rows["strongest"] = rows["level"].astype(float) == strongest
+    rows["expected"] = rows["suite"].map({s.name: s.expected for s in suites})
+    rows["interaction"] = rows["suite"].map({s.name: getattr(s, "interaction", 0) for s in suites})
     rows["level"] = rows["level"].astype(float)
     known = np.zeros(len(rows), bool) if advantage is None else ~np.isnan(advantage).any(1)
     rows["policy"] = list(answers.policy.astype(np.float32))
     rows["advantage"] = [advantage[i].astype(np.float32) if known[i] else None for i in range(len(rows))]
     rows["novelty"] = np.nan if novelty is None else np.asarray(novelty)[rows["probe"]]
-    table = rows[list(COLUMNS)].astype(COLUMNS)
+    table = rows[list(REPORT_COLUMNS)].astype(REPORT_COLUMNS)
     table.attrs = {"schema": 1, "action_names": list(answers.action_names)}
     return table
 
@@ -74,7 +77,7 @@ def write_table(
     path: str | Path,  # *.parquet
     table: pd.DataFrame,  # from `probe_table`
 ) -> Path:
-    "Whole or not at all"
+    "Writes the table, whole or not at all"
     path = resolve(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     table.to_parquet(temporary, index=False)
@@ -85,7 +88,7 @@ def write_table(
 def read_table(
     path: str | Path,  # a probes.parquet, or the run folder that holds one
 ) -> pd.DataFrame:
-    "ValueError, one sentence, where it isn't there or has other columns"
+    "The table that `probe_values` wrote; ValueError, one sentence, where it isn't there or has other columns"
     path = resolve(path)
     path = path / "probes.parquet" if path.is_dir() else path
     if not path.exists():
@@ -93,72 +96,77 @@ def read_table(
             f"{show_path(path)} is not there: papermill nbs/probe_values.ipynb writes it into its run folder"
         )
     table = pd.read_parquet(path)
-    if odd := set(COLUMNS) ^ set(table.columns):
+    if odd := set(REPORT_COLUMNS) ^ set(table.columns):
         raise ValueError(
-            f"{show_path(path)} is no table of probes of this version: {', '.join(sorted(odd))} are missing or unknown; probe again"
+            f"{show_path(path)} is no table of probes of this version: "
+            f"{', '.join(sorted(odd))} are missing or unknown; probe again"
         )
     return table
 
 # %% ../../nbs/probing.report.ipynb #0f38601f
 class SuiteFailed(AssertionError):
-    "An agent's V does not do what a suite expects; the message names suite, agent, numbers"
+    "An agent's V does not do what a suite expects; the message names the suite, the agent and the numbers"
 
+# %% ../../nbs/probing.report.ipynb #57d0a40d
+def _effects(
+    rows: pd.DataFrame,  # of one suite and agent
+) -> tuple[pd.Series, int, str]:  # the change of each base, the expected sign, and words for a message
+    "What `check_suites` judges: the change of V at the strongest level, or the interaction of a factorial"
+    if rows["interaction"].any():
+        return base_interactions(rows)[1], int(rows["interaction"].iloc[0]), "the interaction is"
+    strong = rows[rows["strongest"]]
+    words = f"at {strong['level'].iloc[0]:g}, V changes by" if len(strong) else ""
+    return strong["dV"], int(rows["expected"].iloc[0]), words
 
-def _effects(table: pd.DataFrame, suite: str) -> tuple[pd.Series, int, str]:
-    "Of each base the change that is judged, the sign expected, and its name"
-    if table["interaction"].any():
-        wide = table[table["level"].notna()].pivot(index="base", columns="level", values="dV")
-        return wide[BOTH] - wide[FIRST] - wide[SECOND], int(table["interaction"].iloc[0]), "the interaction is"
-    strong = table[table["strongest"]]
-    return (
-        strong["dV"],
-        int(table["expected"].iloc[0]),
-        f"at {strong['level'].iloc[0]:g}, V changes by" if len(strong) else "",
+# %% ../../nbs/probing.report.ipynb #b663e6ad
+def _suite_rows(table: pd.DataFrame, suite: str, agent: str, hidden: str, kind: str) -> pd.DataFrame:
+    "The rows of one suite; ValueError, which says what the table holds, where there are none"
+    asked = table["hidden"].isin([hidden] if hidden else ["none", "real"])
+    rows = table[(table["suite"] == suite) & (table["agent"] == agent) & (table["kind"] == kind) & asked]
+    if len(rows):
+        return rows
+    there = {name: ", ".join(dict.fromkeys(table[name])) for name in ("suite", "agent", "kind")}
+    raise ValueError(
+        f"the table has no rows of suite {suite!r}, agent {agent!r}, bases {kind!r}, hidden state "
+        f"{hidden or 'none or real'!r}; it has suites {there['suite']}; agents {there['agent']}; bases {there['kind']}"
     )
 
+# %% ../../nbs/probing.report.ipynb #12b8817a
+def _judged_suite(rows: pd.DataFrame, suite: str, unclear: bool) -> tuple[dict, str]:
+    "One row of `check_suites`, and the failure in words, empty where the suite passed; ValueError where it can't be judged"
+    effect, sign, words = _effects(rows)
+    if not sign:
+        raise ValueError(f"suite {suite} can't be checked: no sign is expected of it")
+    if len(effect) < ENOUGH:
+        raise ValueError(f"suite {suite} can't be checked: it has {len(effect)} bases, expected at least {ENOUGH}")
+    (low, high), mean = map(float, interval(effect)), effect.mean()
+    row = {"suite": suite, "bases": len(effect), "change": mean, "low": low, "high": high, "expected": sign}
+    if sign * mean > 0 and (unclear or min(sign * low, sign * high) > 0):
+        return row, ""
+    side = "above" if sign > 0 else "below"
+    numbers = f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] over {len(effect)} bases"
+    return row, f"suite {suite}: {words} {numbers}, expected {side} 0"
+
 # %% ../../nbs/probing.report.ipynb #9c70497a
-def check(
+def check_suites(
     table: pd.DataFrame,  # from `read_table`
-    suite: str | Iterable[str],  # names
-    agent: str = "",  # "": the only one
-    hidden: str = "",  # "": none, or real
+    suites: str | Iterable[str],  # names
+    agent: str = "",  # "": the only one in the table
+    hidden: str = "",  # kind of hidden state; "": none, or real
     kind: str = "real",  # of the bases
     unclear: bool = False,  # whether an interval that holds 0 passes, if its mean has the expected sign
-) -> pd.DataFrame:  # suite, bases, change, low, high, expected
-    "Passes, or raises SuiteFailed with every failure; ValueError for what the table doesn't hold, or can't say"
+) -> pd.DataFrame:  # one row a suite: suite, bases, change, low, high, expected
+    "Raises SuiteFailed, which lists every failed suite; ValueError for a suite that the table lacks or can't judge"
     agents = list(dict.fromkeys(table["agent"]))
     if not agent and len(agents) != 1:
         raise ValueError(f"the table holds {len(agents)} agents, say which: {', '.join(agents)}")
-    out, failed = [], []
-    for name in [suite] if isinstance(suite, str) else suite:
-        mine = table[
-            (table["suite"] == name)
-            & (table["agent"] == (agent or agents[0]))
-            & (table["kind"] == kind)
-            & table["hidden"].isin([hidden] if hidden else ["none", "real"])
-        ]
-        if not len(mine):
-            raise ValueError(
-                f"the table has no rows of suite {name!r}, agent {agent or agents[0]!r}, bases {kind!r}, hidden state {hidden or 'none or real'!r}; it has suites "
-                f"{', '.join(dict.fromkeys(table['suite']))}; agents {', '.join(agents)}; bases {', '.join(dict.fromkeys(table['kind']))}"
-            )
-        effect, sign, what = _effects(mine, name)
-        if not sign or len(effect) < ENOUGH:
-            raise ValueError(
-                f"suite {name} can't be checked: {'no sign is expected of it' if not sign else f'it has {len(effect)} bases, expected at least {ENOUGH}'}"
-            )
-        low, high = map(float, interval(effect))
-        good = sign * effect.mean() > 0 and (unclear or min(sign * low, sign * high) > 0)
-        out.append(
-            {"suite": name, "bases": len(effect), "change": effect.mean(), "low": low, "high": high, "expected": sign}
-        )
-        if not good:
-            failed.append(
-                f"suite {name}: {what} {effect.mean():+.3f} [{low:+.3f}, {high:+.3f}] over {len(effect)} bases, expected {'above' if sign > 0 else 'below'} 0"
-            )
-    if failed:
-        raise SuiteFailed(f"{agent or agents[0]}: " + "; ".join(failed))
-    return pd.DataFrame(out)
+    agent, judged = agent or agents[0], []
+    for suite in [suites] if isinstance(suites, str) else suites:
+        rows = _suite_rows(table, suite, agent, hidden, kind)
+        judged.append(_judged_suite(rows, suite, unclear))
+    if failures := [failure for _, failure in judged if failure]:
+        raise SuiteFailed(f"{agent}: " + "; ".join(failures))
+    return pd.DataFrame([row for row, _ in judged])
 
 # %% ../../nbs/probing.report.ipynb #49b20343
 @dataclass(frozen=True)
@@ -172,18 +180,22 @@ class Section:
     folded: bool = False  # tables behind a click
 
 # %% ../../nbs/probing.report.ipynb #b5cc97d1
-STYLE = """
+REPORT_STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 20%, transparent) }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1240px; margin: 2rem auto; padding: 0 1rem }
 img { max-width: 100%; background: white; border-radius: 4px; image-rendering: auto } nav a { margin-right: 1rem }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; display: block; overflow-x: auto; margin: 1rem 0 }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
+table { display: block; overflow-x: auto; margin: 1rem 0 }
 th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap }
 .yes { color: light-dark(#0a6b2d, #6fd58f) } .no { color: light-dark(#b00020, #ff8a8a); font-weight: 600 }
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .quiet { opacity: .7; font-size: 14px }
 """
 
 
-def _png(figure) -> bytes:
+def _png(
+    figure,  # matplotlib figure, PIL image, or path of a PNG file
+) -> bytes:
+    "The picture as a PNG file"
     if isinstance(figure, str | Path):
         return resolve(figure).read_bytes()
     out = io.BytesIO()
@@ -195,25 +207,23 @@ def _png(figure) -> bytes:
 
 # %% ../../nbs/probing.report.ipynb #f932247c
 def _table(table: pd.DataFrame) -> str:
-    "HTML; yes and no are coloured"
-    words = table.to_html(index=False, border=0, float_format=lambda x: f"{x:.3g}", na_rep="", justify="left")
-    return words.replace("<td>yes</td>", "<td class=yes>yes</td>").replace("<td>no</td>", "<td class=no>no</td>")
+    "A table as HTML, in which yes and no are coloured"
+    page = table.to_html(index=False, border=0, float_format=lambda x: f"{x:.3g}", na_rep="", justify="left")
+    return page.replace("<td>yes</td>", "<td class=yes>yes</td>").replace("<td>no</td>", "<td class=no>no</td>")
 
 # %% ../../nbs/probing.report.ipynb #e44d1819
 def _section(i: int, section: Section) -> str:
-    parts = [f"<h2 id=s{i}>{html.escape(section.title)}</h2>"] + [
-        f"<p>{html.escape(line)}</p>" for line in section.text.split("\n") if line
-    ]
-    parts += [
-        f'<p><img alt="{html.escape(section.title)}" src="data:image/png;base64,{base64.b64encode(_png(f)).decode()}"></p>'
-        for f in section.figures
-    ]
-    tables = "".join(_table(t) for t in section.tables if len(t))
-    return "\n".join(parts) + (
-        f"<details><summary>{'Tables' if len(section.tables) > 1 else 'Table'}</summary>{tables}</details>"
-        if section.folded and tables
-        else tables
-    )
+    "A section as HTML"
+    title = html.escape(section.title)
+    parts = [f"<h2 id=s{i}>{title}</h2>"]
+    parts += [f"<p>{html.escape(line)}</p>" for line in section.text.split("\n") if line]
+    pictures = [base64.b64encode(_png(figure)).decode() for figure in section.figures]
+    parts += [f'<p><img alt="{title}" src="data:image/png;base64,{picture}"></p>' for picture in pictures]
+    tables = "".join(_table(table) for table in section.tables if len(table))
+    if section.folded and tables:
+        summary = "Tables" if len(section.tables) > 1 else "Table"
+        tables = f"<details><summary>{summary}</summary>{tables}</details>"
+    return "\n".join(parts) + tables
 
 # %% ../../nbs/probing.report.ipynb #4422bc55
 def write_report(
@@ -227,10 +237,10 @@ def write_report(
     links = " ".join(f'<a href="#s{i}">{html.escape(s.title)}</a>' for i, s in enumerate(sections))
     foot = f"<p class=quiet>{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, revision {git_revision()}</p>"
     body = "\n".join(_section(i, s) for i, s in enumerate(sections))
-    head = f'<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width"><title>{html.escape(title)}</title><style>{STYLE}</style>'
+    meta = '<meta charset=utf-8><meta name=viewport content="width=device-width">'
+    head = f"<!doctype html><html lang=en>{meta}<title>{html.escape(title)}</title><style>{REPORT_STYLE}</style>"
+    top = f"<body><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p><nav>{links}</nav>"
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    temporary.write_text(
-        f"{head}<body><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p><nav>{links}</nav>\n{body}\n{foot}</body></html>"
-    )
+    temporary.write_text(f"{head}{top}\n{body}\n{foot}</body></html>")
     os.replace(temporary, path)
     return path

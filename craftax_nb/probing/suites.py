@@ -5,25 +5,18 @@
 # %% ../../nbs/probing.suites.ipynb #9869336d
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ..jobs.files import resolve, show_path
-from .bases import encode_states, holds, load_states, save_state
-from .edits import SIDES, Edit, clear, edited, hide, put, set_to
-from ..world.codes import FULL, ObsSpec
+from .bases import encode_states, holds
+from .edits import SIDES, Edit, edited
 from ..world.edits import EditError, meadow
 
-_all_ = ["save_state", "load_states"]
-
 # %% auto #0
-__all__ = ['NEAR', 'OUT', 'NEEDS_LEVELS', 'FIRST', 'SECOND', 'BOTH', 'CORE', 'Suite', 'factorial', 'Factorial', 'suites',
-           'read_suites', 'Probe', 'expand', 'expand_all', 'saved_probes', 'save_state', 'load_states']
+__all__ = ['FIRST', 'SECOND', 'BOTH', 'Suite', 'Factorial', 'Probe', 'expand', 'expand_all']
 
 # %% ../../nbs/probing.suites.ipynb #4d00c48f
 @dataclass(frozen=True, eq=False)
@@ -36,237 +29,26 @@ class Suite:
     edits: Mapping[float, tuple[Edit, ...]]  # of each level, from the strongest to the weakest
     expected: int  # sign of the change of V at the strongest level that a sane player would expect; 0: none
     prepare: tuple[Edit, ...] = ()  # base -> reference
-    needs: str = ""  # what must be true of a base, as `probing.bases.holds` takes it
+    needs: str = ""  # a predicate that a base must fulfil, as `probing.bases.holds` takes it
     sides: tuple[str, ...] = SIDES  # where it may happen; ("up",) where that has no meaning
 
     @property
     def levels(self) -> tuple[float, ...]:
         return tuple(self.edits)
 
-# %% ../../nbs/probing.suites.ipynb #4b229231
-NEAR, OUT = (1, 2, 3), 6  # tiles
-NEEDS_LEVELS = tuple(range(10))
-
-
-def _near(what: str, heading: str = "", tiles: Sequence[int] = (*NEAR, OUT)) -> dict[int, tuple[Edit, ...]]:
-    return {d: (put(what, d, heading),) for d in tiles}
-
-# %% ../../nbs/probing.suites.ipynb #3764224f
-def _creatures() -> list[Suite]:
-    return [
-        Suite("zombie", "a zombie, near to far", "tiles away", _near("zombie"), -1, (clear(),)),
-        Suite(
-            "arrow", "an arrow flying at the player, near to far", "tiles away", _near("arrow", "at"), -1, (clear(),)
-        ),
-        Suite("arrow_past", "an arrow flying past, near to far", "tiles away", _near("arrow", "past"), 0, (clear(),)),
-    ]
-
-# %% ../../nbs/probing.suites.ipynb #ad9022c5
-def _numbers() -> list[Suite]:
-    needs = [
-        Suite(n, f"{n} from 0 to 9", n, {x: (set_to(n, x),) for x in NEEDS_LEVELS}, -1, sides=("up",))
-        for n in ("energy", "food", "drink")
-    ]
-    health = {x: (set_to("health", x),) for x in NEEDS_LEVELS[1:]}
-    lava = (hide("lava"), put("lava", 1), set_to("health", 9))
-    return [
-        *needs,
-        Suite("health", "health from 1 to 9", "health", health, -1, sides=("up",)),
-        Suite(
-            "night",
-            "night falls",
-            "light, 0 is night",
-            {x: (set_to("light", x),) for x in (0, 0.25, 0.5, 0.75, 1)},
-            -1,
-            needs="floor == 0",
-            sides=("up",),
-        ),
-        Suite("hurt_by_lava", "health from 1 to 9, lava one tile away", "health", health, -1, lava),
-    ]
-
-# %% ../../nbs/probing.suites.ipynb #6627c2ae
-def _pickaxe(spec: ObsSpec, tier: int) -> tuple[Edit, ...]:
-    "0 none, 1 wood, 2 stone, 3 iron"
-    if spec is FULL:
-        return (set_to("pickaxe", tier),)
-    return tuple(set_to(f"{name}_pickaxe", int(i < tier)) for i, name in enumerate(("wood", "stone", "iron")))
-
-# %% ../../nbs/probing.suites.ipynb #dc7939ef
-def _sword(spec: ObsSpec, tier: int) -> tuple[Edit, ...]:
-    if spec is FULL:
-        return (set_to("sword_enchantment", 0), set_to("sword", tier))
-    return tuple(set_to(f"{name}_sword", int(i < tier)) for i, name in enumerate(("wood", "stone", "iron")))
-
-# %% ../../nbs/probing.suites.ipynb #04238d58
-def _things(spec: ObsSpec) -> list[Suite]:
-    before = lambda block: (clear(), hide(block), put(block, 1), set_to("direction", "ahead"), *_pickaxe(spec, 0))
-    tiers = lambda least: {tier: _pickaxe(spec, tier) for tier in (3, 2, 1) if tier >= least}
-    found = [
-        Suite("lava", "lava, near to far", "tiles away", _near("lava", tiles=NEAR), -1, (hide("lava"),)),
-        Suite("iron", "iron within reach", "tiles away", _near("iron", tiles=NEAR), 1, (hide("iron"),)),
-        Suite("diamond", "a diamond within reach", "tiles away", _near("diamond", tiles=NEAR), 1, (hide("diamond"),)),
-        Suite("pickaxe_stone", "a pickaxe, before stone", "1 wood, 2 stone, 3 iron", tiers(1), 1, before("stone")),
-        Suite(
-            "pickaxe_iron",
-            "the stone pickaxe, before iron",
-            "1 wood, 2 stone, 3 iron",
-            {2: _pickaxe(spec, 2), 3: _pickaxe(spec, 3), 1: _pickaxe(spec, 1)},
-            1,
-            before("iron"),
-        ),
-    ]
-    if spec is FULL:
-        found.append(
-            Suite(
-                "ladder",
-                "the ladder down, near to far",
-                "tiles away",
-                _near("ladder_down", tiles=(0, *NEAR)),
-                1,
-                (hide("ladder_down"),),
-                "floor < 8",
-            )
-        )
-    return found
-
 # %% ../../nbs/probing.suites.ipynb #f313bf6b
 FIRST, SECOND, BOTH = 1.0, 2.0, 3.0  # the levels of a factorial
 
 
-def factorial(
-    name: str,
-    question: str,
-    first: tuple[Edit, ...],
-    second: tuple[Edit, ...],
-    expected: int,  # sign of the interaction that a sane player would expect; 0: none
-    prepare: tuple[Edit, ...] = (),
-    needs: str = "",
-    sides: tuple[str, ...] = SIDES,
-) -> Factorial:
-    "Two changes, alone and together"
-    return Factorial(
-        name,
-        question,
-        "1 the first, 2 the second, 3 both",
-        {BOTH: (*first, *second), FIRST: first, SECOND: second},
-        0,
-        prepare,
-        needs,
-        sides,
-        expected,
-    )
-
-# %% ../../nbs/probing.suites.ipynb #45ded10c
 @dataclass(frozen=True, eq=False)
 class Factorial(Suite):
-    "A suite of the levels `FIRST`, `SECOND` and `BOTH`"
+    "A suite whose levels are the `FIRST` change, the `SECOND`, and `BOTH`"
 
-    interaction: int = 0  # the expected sign
-
-# %% ../../nbs/probing.suites.ipynb #6616f0a8
-def _factorials(spec: ObsSpec) -> list[Factorial]:
-    weak, well = (set_to("health", 2),), (clear(), set_to("health", 9))
-    beside = lambda what, need: (
-        (clear(), hide(what), set_to(need, 9)) if what in spec.block_names else (clear(), set_to(need, 9))
-    )
-    return [
-        factorial("zombie_x_health", "a zombie beside, and health 2", (put("zombie", 1),), weak, -1, well),
-        factorial("arrow_x_health", "an arrow beside, and health 2", (put("arrow", 1, "at"),), weak, -1, well),
-        factorial(
-            "zombie_x_sword",
-            "a zombie beside, and a stone sword",
-            (put("zombie", 1),),
-            _sword(spec, 2),
-            1,
-            (clear(), *_sword(spec, 0)),
-        ),
-        factorial(
-            "zombie_x_night",
-            "a zombie beside, and night",
-            (put("zombie", 1),),
-            (set_to("light", 0),),
-            -1,
-            (clear(), set_to("light", 1)),
-            "floor == 0",
-        ),
-        factorial(
-            "iron_x_pickaxe",
-            "iron ahead, and the stone pickaxe",
-            (put("iron", 1),),
-            _pickaxe(spec, 2),
-            1,
-            (clear(), hide("iron"), set_to("direction", "ahead"), *_pickaxe(spec, 0)),
-        ),
-        factorial(
-            "water_x_drink",
-            "water ahead, and drink 1",
-            (put("water", 1),),
-            (set_to("drink", 1),),
-            1,
-            (*beside("water", "drink"), set_to("direction", "ahead")),
-        ),
-        factorial(
-            "cow_x_food",
-            "a cow ahead, and food 1",
-            (put("cow", 1),),
-            (set_to("food", 1),),
-            1,
-            (*beside("cow", "food"), set_to("direction", "ahead")),
-        ),
-    ]
-
-# %% ../../nbs/probing.suites.ipynb #2dd51e6f
-CORE = ("zombie", "arrow", "energy", "iron", "ladder", "zombie_x_health")
-
-
-def suites(
-    env_name: str,
-    names: str = "all",  # separated by commas; "all", "core" (`CORE`), or a JSON file of suites among them
-) -> tuple[Suite, ...]:
-    "The suites for a game (Classic has no ladders); ValueError, with the names there are, for another name"
-    spec = ObsSpec.of(env_name)
-    there = {s.name: s for s in (*_creatures(), *_numbers(), *_things(spec), *_factorials(spec))}
-    chosen = {}
-    for name in [part.strip() for part in names.split(",") if part.strip()]:
-        if name.endswith(".json"):
-            chosen |= {s.name: s for s in read_suites(name)}
-        elif name in ("all", "core"):
-            chosen |= {n: s for n, s in there.items() if name == "all" or n in CORE}
-        elif name in there:
-            chosen[name] = there[name]
-        elif name not in CORE:  # the ladder, in Classic
-            raise ValueError(
-                f"there is no suite {name!r}; there are all, core, {', '.join(there)}, or a .json file of your own"
-            )
-    return tuple(chosen.values())
-
-# %% ../../nbs/probing.suites.ipynb #05ab53a0
-def read_suites(
-    path: str | Path,  # *.json
-) -> tuple[Suite, ...]:
-    "ValueError, one sentence, for a file that holds none, or names a field that no suite has"
-    made = lambda edits: tuple(Edit(*edit) for edit in edits)
-    try:
-        rows, out = json.loads(resolve(path).read_text()), []
-        for row in rows:
-            kind = Factorial if "interaction" in row else Suite
-            levels = {float(level): made(edits) for level, edits in row["edits"].items()}
-            row = row | {
-                "edits": levels,
-                "prepare": made(row.get("prepare", ())),
-                "sides": tuple(row.get("sides", SIDES)),
-            }
-            out.append(kind(**({"expected": 0} if kind is Factorial else {}) | row))
-        return tuple(out)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
-        said = f"{type(e).__name__}: {e}".splitlines()[0]
-        raise ValueError(
-            f"{show_path(resolve(path))} holds no suites ({said}): expected a list of objects with the fields of Suite, see nbs/probing.suites.ipynb"
-        ) from None
+    interaction: int = 0  # sign of the interaction that a sane player would expect; 0: none
 
 # %% ../../nbs/probing.suites.ipynb #43812406
 class Probe(NamedTuple):
-    "One state to be looked at"
+    "One state that agents are asked about"
 
     suite: str
     kind: str  # of the base: "real" (from play), "meadow", "data" or "saved"
@@ -281,18 +63,16 @@ def expand(
     state,  # the base: a state of the environment, or a code
     base: int = 0,  # its number
     kind: str = "real",
-) -> list[Probe]:  # the reference, then the levels; empty where the rules allow it on no side
-    "All states of a suite on one base; `needs` is not asked here"
+) -> list[Probe]:  # the reference, then the levels; empty where the rules allow them on no side
+    "All states of a suite on one base; does not check whether the base fulfils `suite.needs`"
     for i in range(len(suite.sides)):
         side = suite.sides[(base + i) % len(suite.sides)]
         try:
             reference = edited(state, suite.prepare, side)
-            levels = [
-                Probe(suite.name, kind, base, side, float(level), edited(reference, edits, side))
-                for level, edits in suite.edits.items()
-            ]
+            states = {level: edited(reference, edits, side) for level, edits in suite.edits.items()}
         except EditError:
             continue
+        levels = [Probe(suite.name, kind, base, side, float(level), state) for level, state in states.items()]
         return [Probe(suite.name, kind, base, side, None, reference), *levels]
     return []
 
@@ -300,37 +80,16 @@ def expand(
 def expand_all(
     suites: Sequence[Suite],
     bases: Sequence,  # states that occurred
-    meadows: int = 0,  # of so many bases, a variant on a bare meadow too
+    meadows: int = 0,  # of so many of the bases, a variant on a bare meadow too
     kind: str = "real",  # of the bases
 ) -> list[Probe]:
-    "All states of all suites on all bases"
-    both = [(kind, i, s) for i, s in enumerate(bases)] + [
-        ("meadow", i, meadow(s)) for i, s in enumerate(bases[:meadows])
-    ]
-    codes = encode_states([s for *_, s in both]) if both else []
-    return [
-        probe
-        for suite in suites
-        for (k, i, state), fit in zip(both, holds(suite.needs, codes), strict=True)
-        if fit
-        for probe in expand(suite, state, i, k)
-    ]
-
-# %% ../../nbs/probing.suites.ipynb #a4d7aab1
-def saved_probes(
-    path: str | Path,  # a folder of saved states
-    env_name: str,
-    name: str = "saved",  # of the suite
-) -> tuple[Suite, list[Probe]]:
-    "Saved states as a suite of their own: level 1 is the state, where it was kept with the one that it is compared with; ValueError where none is of this game"
-    probes, spec = [], ObsSpec.of(env_name)
-    for i, saved in enumerate(s for s in load_states(path) if ObsSpec.of(s.state) is spec):
-        reference = saved.state if saved.reference is None else saved.reference
-        probes.append(Probe(name, "saved", i, "", None, reference))
-        if saved.reference is not None:
-            probes.append(Probe(name, "saved", i, "", 1.0, saved.state))
-    if not probes:
-        raise ValueError(
-            f"{show_path(resolve(path))} holds no states of {env_name}: save some with save_state(...), or give an agent of the other game"
-        )
-    return Suite(name, "states that were saved", "1: as saved", {1.0: ()}, 0), probes
+    "All states of all suites on all bases that fulfil what a suite needs"
+    kinds = [kind] * len(bases) + ["meadow"] * len(bases[:meadows])
+    states = [*bases, *map(meadow, bases[:meadows])]
+    numbers = [*range(len(bases)), *range(len(bases[:meadows]))]
+    codes = encode_states(states) if states else []
+    probes = []
+    for suite in suites:
+        for i in np.flatnonzero(holds(suite.needs, codes)):
+            probes += expand(suite, states[i], numbers[i], kinds[i])
+    return probes

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from ..evaluation.rollout import check_labeller
 from ..evaluation.video import entropy, probabilities
 from ..nets.agent import Agent
+from ..play.reader import check_labeller
 from .bases import AT_ONCE, encode_states, in_chunks
 from .suites import Probe
 
