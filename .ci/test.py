@@ -176,7 +176,7 @@ def times_file(services):
 
 
 def last_times(services):
-    "Name -> seconds of the last run; {} where there was none"
+    "Name -> seconds when it last passed; {} where nothing ever ran here"
     try:
         return json.loads(times_file(services).read_text())
     except (OSError, ValueError):
@@ -195,8 +195,8 @@ def order(checks, services):
 
 
 def keep_times(checks, services):
-    "Adds this run's seconds to those of the last"
-    times = last_times(services) | {check.name: round(check.seconds, 1) for check in checks}
+    "Adds the seconds of what passed in this run to those of earlier ones"
+    times = last_times(services) | {check.name: round(check.seconds, 1) for check in checks if check.code == 0}
     file = times_file(services)
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(f".{os.getpid()}")
@@ -271,6 +271,8 @@ def report(check):
     "Prints a check's line, and what it printed if it failed; lines that begin with SKIPPED are always shown"
     check.log.seek(0)
     lines = check.log.read().decode(errors="replace").splitlines()
+    if check.code < 0:
+        lines.append(f"ended by {signal.Signals(-check.code).name}")
     check.log.close()
     print(f"{'FAILED' if check.code else 'passed'} {check.seconds:7.1f} s  {check.name}", flush=True)
     shown = lines[-80:] if check.code else [line for line in lines if line.startswith("SKIPPED")]
