@@ -14,9 +14,9 @@ from .codes import Unpacked, unpack
 from .layout import DARK, EMPTY, ObsSpec
 
 # %% auto #0
-__all__ = ['TEXT_FORMATS', 'RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'SINGULARS', 'TIERS', 'ARMOUR', 'ENCHANTED',
-           'NOT_CARRIED', 'NUMBERS', 'AHEAD', 'POSTURES', 'LIGHTS', 'SHADES', 'word', 'place', 'bearing', 'Lexicon',
-           'lexicon', 'describe']
+__all__ = ['TEXT_FORMATS', 'RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'SINGULARS', 'TIER_WORDS', 'ARMOUR_WORDS',
+           'ENCHANTED', 'NOT_CARRIED', 'NUMBERS', 'EXTRAS', 'AHEAD', 'POSTURES', 'LIGHTS', 'SHADES', 'word',
+           'place_words', 'bearing', 'Lexicon', 'lexicon', 'describe']
 
 # %% ../../nbs/world.text.ipynb #4c8c9741
 TEXT_FORMATS = ("filtered", "full", "nearest")
@@ -31,30 +31,10 @@ RENAMED = {
     "necromancer_vulnerable": "vulnerable necromancer",
     "ladder_down_blocked": "blocked ladder down",
 }
-PLAIN = {
-    "invalid",
-    "out_of_bounds",
-    "grass",
-    "path",
-    "sand",
-    "gravel",
-    "fire_grass",
-    "ice_grass",
-    "wall",
-    "wall_moss",
-    "darkness",
-}
-FLOORS = (
-    "overworld",
-    "dungeon",
-    "gnomish mines",
-    "sewers",
-    "vault",
-    "troll mines",
-    "fire realm",
-    "ice realm",
-    "graveyard",
-)
+PLAIN = set(
+    "invalid out_of_bounds grass path sand gravel fire_grass ice_grass wall wall_moss darkness".split()
+)  # blocks that `filtered` and `nearest` don't mention
+FLOORS = "overworld,dungeon,gnomish mines,sewers,vault,troll mines,fire realm,ice realm,graveyard".split(",")
 
 
 def word(
@@ -64,11 +44,11 @@ def word(
     return RENAMED.get(name, name.replace("_", " "))
 
 # %% ../../nbs/world.text.ipynb #175c542b
-def place(
+def place_words(
     rows: int,  # from the player, down is positive
     columns: int,  # from the player, right is positive
 ) -> str:
-    "A tile's place as seen from the player"
+    "A tile's place as the player sees it: `2 up 3 left`"
     down = f"{abs(rows)} {'down' if rows > 0 else 'up'}" if rows else ""
     right = f"{abs(columns)} {'right' if columns > 0 else 'left'}" if columns else ""
     return f"{down} {right}".strip() or "here"
@@ -79,13 +59,14 @@ def bearing(
     columns: int,  # from the player, right is positive
 ) -> str:
     "A tile's distance in steps (rows plus columns) and the nearest of eight directions"
-    upright, level = "south" if rows > 0 else "north", "east" if columns > 0 else "west"
-    near, far = sorted((abs(rows), abs(columns)))
-    if not far:
+    vertical, horizontal = "south" if rows > 0 else "north", "east" if columns > 0 else "west"
+    short, long = sorted((abs(rows), abs(columns)))
+    if not long:
         return "here"
-    straight = near < (2**0.5 - 1) * far
-    way = (upright if abs(rows) == far else level) if straight else f"{upright}-{level}"
-    return f"{near + far} step{'s' * (near + far > 1)} {way}"
+    direction = f"{vertical}-{horizontal}"
+    if short < (2**0.5 - 1) * long:
+        direction = vertical if abs(rows) == long else horizontal
+    return f"{short + long} step{'s' * (short + long > 1)} {direction}"
 
 # %% ../../nbs/world.text.ipynb #0e244e2e
 @dataclass(frozen=True, eq=False)
@@ -93,77 +74,75 @@ class Lexicon:
     "The words of one environment"
 
     spec: ObsSpec
+    kinds: tuple[str, ...]  # all words that `filtered` mentions; the first stands for plain ground
     block_words: np.ndarray  # (256,) object; `DARK` is "darkness"
-    item_words: np.ndarray  # (256,) object
     kind_of_block: np.ndarray  # (256,) uint8
+    item_words: np.ndarray  # (256,) object
     kind_of_item: np.ndarray  # (256,) uint8
-    kinds: tuple[str, ...]
-    places: np.ndarray  # (tiles,) object
     steps: np.ndarray  # (tiles,) int64, rows plus columns away
     order: np.ndarray  # (tiles,) int64, tiles from the nearest to the farthest, ties in reading order
-    seen: np.ndarray  # (kinds, tiles) object: "tree 2 up"
-    mobs: np.ndarray  # (256, tiles) object: "zombie 2 up"
+    things: np.ndarray  # (kinds, tiles) object: "tree 2 up"
+    creatures: np.ndarray  # (256, tiles) object: "zombie 2 up"
     bearings: np.ndarray  # (kinds + mob names, tiles) object: "tree, 2 steps north"
+
+# %% ../../nbs/world.text.ipynb #35ead3c6
+def _word_table(
+    names: tuple[str, ...],  # of blocks or items
+    other: str,  # the word for every number without a name
+    kinds: list[str],
+) -> tuple[np.ndarray, np.ndarray]:  # (256,) object and (256,) uint8
+    "Words and kinds by number"
+    words = [word(name) for name in names] + [other] * (256 - len(names))
+    return np.array(words, object), np.array([kinds.index(w) if w in kinds else 0 for w in words], np.uint8)
 
 # %% ../../nbs/world.text.ipynb #052c5c07
 @cache
 def lexicon(spec: ObsSpec) -> Lexicon:
     "The `Lexicon` of `spec`"
-    kinds = ["ground", *dict.fromkeys(word(n) for n in [*spec.block_names, *spec.item_names[1:]] if n not in PLAIN)]
-
-    def table(names, other):  # words and kinds by number
-        words = np.array([word(n) for n in names] + [other] * (256 - len(names)), object)
-        return words, np.array([kinds.index(w) if w in kinds else 0 for w in words], np.uint8)
-
-    (blocks, block_kinds), (items, item_kinds) = table(spec.block_names, "darkness"), table(spec.item_names, "none")
-    away = np.indices(spec.map_shape).reshape(2, -1) - np.array(spec.map_shape)[:, None] // 2
-    places, steps = np.array([place(*rc) for rc in away.T], object), np.abs(away).sum(0)
-    mobs = np.array([*spec.mob_names] + [""] * (256 - len(spec.mob_names)), object)
-    seen = np.array(kinds, object)[:, None] + " " + places
-    bearings = (
-        np.array([*kinds, *spec.mob_names], object)[:, None]
-        + ", "
-        + np.array([bearing(*rc) for rc in away.T.tolist()], object)
-    )
-    order = np.argsort(steps, kind="stable")
+    mentioned = [name for name in [*spec.block_names, *spec.item_names[1:]] if name not in PLAIN]
+    kinds = ["ground", *dict.fromkeys(word(name) for name in mentioned)]
+    block_words, kind_of_block = _word_table(spec.block_names, "darkness", kinds)
+    item_words, kind_of_item = _word_table(spec.item_names, "none", kinds)
+    offsets = (np.indices(spec.map_shape).reshape(2, -1) - np.array(spec.map_shape)[:, None] // 2).T
+    steps = np.abs(offsets).sum(1)
+    mobs = [*spec.mob_names] + [""] * (256 - len(spec.mob_names))
+    column = lambda words: np.array(words, object)[:, None]
+    places = np.array([place_words(*offset) for offset in offsets], object)
     return Lexicon(
-        spec,
-        blocks,
-        items,
-        block_kinds,
-        item_kinds,
-        tuple(kinds),
-        places,
-        steps,
-        order,
-        seen,
-        mobs[:, None] + " " + places,
-        bearings,
+        spec=spec,
+        kinds=tuple(kinds),
+        block_words=block_words,
+        kind_of_block=kind_of_block,
+        item_words=item_words,
+        kind_of_item=kind_of_item,
+        steps=steps,
+        order=np.argsort(steps, kind="stable"),
+        things=column(kinds) + " " + places,
+        creatures=column(mobs) + " " + places,
+        bearings=column([*kinds, *spec.mob_names]) + ", " + np.array([bearing(*o) for o in offsets.tolist()], object),
     )
 
 # %% ../../nbs/world.text.ipynb #f6149d12
-def _joined(
+def _sentences(
     rows: np.ndarray,  # (entries,) int, ascending: the state that an entry belongs to
     entries: np.ndarray,  # (entries,) object, strings
     n: int,  # states
-    before: str = "",
-    after: str = "",
+    before: str = "",  # stands before the entries
+    after: str = "",  # stands after them
     nothing: str = "",  # the sentence of a state without entries
-    comma: str = ", ",
+    comma: str = ", ",  # stands between two entries
 ) -> list[str]:
-    "One sentence a state"
+    "One sentence a state, from its entries"
     ends, entries = np.bincount(rows, minlength=n).cumsum().tolist(), entries.tolist()
-    starts = [0, *ends[:-1]]
-    return [
-        f"{before}{comma.join(entries[a:b])}{after}" if b > a else nothing for a, b in zip(starts, ends, strict=True)
-    ]
+    bounds = zip([0, *ends[:-1]], ends, strict=True)
+    return [f"{before}{comma.join(entries[a:b])}{after}" if b > a else nothing for a, b in bounds]
 
 # %% ../../nbs/world.text.ipynb #a04cb95e
 COUNTS = np.array(["", ""] + [f" ({i})" for i in range(2, 256)], object)
 
 
 def _nearest_things(parts: Unpacked, lex: Lexicon) -> tuple[np.ndarray, ...]:
-    "State, kind, place in `order` of the nearest, and number in view, of each kind in each state"
+    "Of each kind in view of each state: the state, the kind, the place in `order` of the nearest, how many there are"
     n, kinds = len(parts.blocks), len(lex.kinds)
     order = lex.order
     blocks = lex.kind_of_block[parts.blocks.reshape(n, -1)[:, order]]
@@ -179,54 +158,46 @@ def _nearest_things(parts: Unpacked, lex: Lexicon) -> tuple[np.ndarray, ...]:
 
 # %% ../../nbs/world.text.ipynb #c3a50b2c
 def _things(parts: Unpacked, lex: Lexicon) -> list[str]:
+    "The sentences about things, for `filtered`"
     row, kind, near, count = _nearest_things(parts, lex)
     sort = np.lexsort((kind, near, row))
-    words = lex.seen[kind[sort], lex.order[near[sort]]] + COUNTS[count[sort]]
-    return _joined(row[sort], words, len(parts.blocks), " Near: ", ".", " Nothing of use is in view.")
+    words = lex.things[kind[sort], lex.order[near[sort]]] + COUNTS[count[sort]]
+    return _sentences(row[sort], words, len(parts.blocks), " Near: ", ".", " Nothing of use is in view.")
 
 # %% ../../nbs/world.text.ipynb #7e091a68
 def _creatures(parts: Unpacked, lex: Lexicon) -> list[str]:
+    "The sentences about creatures, for `filtered`"
     row, slot = np.nonzero(parts.mob_tile != EMPTY)
     tile, mob = parts.mob_tile[row, slot], parts.mob_id[row, slot]
     sort = np.lexsort((mob, tile, lex.steps[tile], row))
-    return _joined(row[sort], lex.mobs[mob[sort], tile[sort]], len(parts.blocks), " Creatures: ", ".")
+    return _sentences(row[sort], lex.creatures[mob[sort], tile[sort]], len(parts.blocks), " Creatures: ", ".")
+
+# %% ../../nbs/world.text.ipynb #4f21464f
+def _nearest_creatures(parts: Unpacked, lex: Lexicon) -> tuple[np.ndarray, ...]:
+    "Of each kind of creature in view of each state: the state, the mob's id, the place in `order` of the nearest"
+    row, slot = np.nonzero(parts.mob_tile != EMPTY)
+    rank = np.argsort(lex.order)[parts.mob_tile[row, slot]]
+    key = row * 256 + parts.mob_id[row, slot]
+    sort = np.lexsort((rank, key))
+    first = sort[np.diff(key[sort], prepend=-1) > 0]
+    return row[first], key[first] % 256, rank[first]
 
 # %% ../../nbs/world.text.ipynb #73465ec5
 def _nearest(parts: Unpacked, lex: Lexicon) -> list[str]:
-    n, names, kinds = len(parts.blocks), len(lex.bearings), len(lex.kinds)
+    "The sentences about things and creatures, for `nearest`"
     row, kind, near, _ = _nearest_things(parts, lex)
-    mob_row, slot = np.nonzero(parts.mob_tile != EMPTY)
-    rank = np.argsort(lex.order)[parts.mob_tile[mob_row, slot]]
-    key = mob_row * names + kinds + parts.mob_id[mob_row, slot]
-    sort = np.lexsort((rank, key))
-    first = sort[np.diff(key[sort], prepend=-1) > 0]
-    row, kind, near = (
-        np.concatenate(pair) for pair in ((row, mob_row[first]), (kind, key[first] % names), (near, rank[first]))
-    )
+    mob_row, mob, mob_near = _nearest_creatures(parts, lex)
+    row, kind = np.concatenate([row, mob_row]), np.concatenate([kind, len(lex.kinds) + mob])
+    near = np.concatenate([near, mob_near])
     sort = np.lexsort((kind, near, row))
-    return _joined(
-        row[sort],
-        lex.bearings[kind[sort], lex.order[near[sort]]],
-        n,
-        " Nearest: ",
-        ".",
-        " Nothing of use is in view.",
-        "; ",
-    )
+    words = lex.bearings[kind[sort], lex.order[near[sort]]]
+    return _sentences(row[sort], words, len(parts.blocks), " Nearest: ", ".", " Nothing of use is in view.", "; ")
 
 # %% ../../nbs/world.text.ipynb #05b797fb
-PLURALS = {
-    "diamond": "diamonds",
-    "sapphire": "sapphires",
-    "ruby": "rubies",
-    "sapling": "saplings",
-    "torches": "torches",
-    "arrows": "arrows",
-    "books": "books",
-}
+PLURALS = {"diamond": "diamonds", "sapphire": "sapphires", "ruby": "rubies", "sapling": "saplings"}
 SINGULARS = {"torches": "torch", "arrows": "arrow", "books": "book"}
-TIERS = ("", "wood", "stone", "iron", "diamond")
-ARMOUR = ("helmet", "chestplate", "leggings", "boots")
+TIER_WORDS = ("", "wood", "stone", "iron", "diamond")
+ARMOUR_WORDS = ("helmet", "chestplate", "leggings", "boots")
 ENCHANTED = ("", " with fire", " with ice")
 
 
@@ -235,13 +206,14 @@ def _belonging(
     value: int,  # its count, or its level
     enchantment: int = 0,  # 0 none, 1 fire, 2 ice
 ) -> str:
-    "What the player carries, in words"
+    "One thing that the player carries, in words"
+    enchanted = ENCHANTED[min(enchantment, 2)]
     if name in ("pickaxe", "sword"):
-        return f"{TIERS[min(value, 4)]} {name}{ENCHANTED[min(enchantment, 2)]}"
+        return f"{TIER_WORDS[min(value, 4)]} {name}{enchanted}"
     if name.startswith("armour_"):
-        return f"{('', 'iron', 'diamond')[min(value, 2)]} {ARMOUR[int(name[-1])]}{ENCHANTED[min(enchantment, 2)]}"
+        return f"{('', 'iron', 'diamond')[min(value, 2)]} {ARMOUR_WORDS[int(name[-1])]}{enchanted}"
     if name == "bow":
-        return f"bow{ENCHANTED[min(enchantment, 2)]}"
+        return f"bow{enchanted}"
     if name in ("fireball", "iceball"):
         return f"{name} spell"
     if name.startswith("potion_"):
@@ -251,61 +223,60 @@ def _belonging(
     return f"{value} {PLURALS.get(name, name) if value > 1 else SINGULARS.get(name, name)}"
 
 # %% ../../nbs/world.text.ipynb #449bf18d
-NOT_CARRIED = set(
-    "health food drink energy mana xp dexterity strength intelligence direction light sleeping resting floor ladder_open boss_vulnerable".split()
-)
+NOT_CARRIED = {
+    *"health food drink energy mana xp dexterity strength intelligence direction".split(),
+    *"light sleeping resting floor ladder_open boss_vulnerable".split(),
+}
 
 
 @cache
 def _carried(spec: ObsSpec) -> tuple[list[str], np.ndarray]:
     "The scalars that are belongings, and their words: (belongings, 3 enchantments * 256 counts) object"
     names = [name for name in spec.count_names if name not in NOT_CARRIED and "enchantment" not in name]
-    return names, np.array([[_belonging(n, i, e) for e in range(3) for i in range(256)] for n in names], object)
+    words = [[_belonging(name, count, e) for e in range(3) for count in range(256)] for name in names]
+    return names, np.array(words, object)
 
 # %% ../../nbs/world.text.ipynb #bcc727a1
 def _belongings(parts: Unpacked) -> list[str]:
+    "The sentences about what the player carries"
     names, words = _carried(parts.spec)
     held = np.stack([parts.scalar(name) for name in names], -1).astype(np.int64)
     row, column = np.nonzero(held)
-    for name in ("sword", "bow", *(f"armour_{i}" for i in range(4))):
-        if name in parts.spec.scalar_names and name in names:
-            enchantment = name.replace("armour", "armour_enchantment") if "armour" in name else f"{name}_enchantment"
-            held[:, names.index(name)] += 256 * parts.scalar(enchantment).clip(0, 2).astype(np.int64)
-    return _joined(row, words[column, held[row, column]], len(held), " You carry ", ".", " You carry nothing.")
+    for enchantment in (name for name in parts.spec.scalar_names if "enchantment" in name):
+        enchanted = names.index(enchantment.replace("_enchantment", ""))
+        held[:, enchanted] += 256 * parts.scalar(enchantment).clip(0, 2).astype(np.int64)
+    return _sentences(row, words[column, held[row, column]], len(held), " You carry ", ".", " You carry nothing.")
 
 # %% ../../nbs/world.text.ipynb #be918e7a
 NUMBERS = np.array([f"{i / 10:g}" for i in range(1001)], object)
 
 
-def _needs(parts: Unpacked) -> list[str]:
-    def number(name):
-        return NUMBERS[np.rint(parts.scalar(name) * 10.0).clip(0, 1000).astype(np.int64)].tolist()
+EXTRAS = {"xp": ("experience", 0), "dexterity": ("dexterity", 1), "strength": ("strength", 1)}
+EXTRAS |= {"intelligence": ("intelligence", 1)}  # scalar: its word, and where it starts
 
-    names = [n for n in "health food drink energy mana".split() if n in parts.spec.scalar_names]
-    filled = [f" {n.capitalize() if n == 'health' else n} {{}}" for n in names]
-    lines = list(map((",".join(filled)).format, *(number(n) for n in names)))
-    extras = {
-        n: start
-        for n, start in {"xp": 0, "dexterity": 1, "strength": 1, "intelligence": 1}.items()
-        if n in parts.spec.scalar_names
-    }
-    for name, start in extras.items():
-        value = parts.scalar(name)
-        for i in np.flatnonzero(value > start):
-            lines[i] += f", {'experience' if name == 'xp' else name} {value[i]}"
+
+def _needs(parts: Unpacked) -> list[str]:
+    "The sentences about needs, experience and attributes"
+    names = [name for name in "health food drink energy mana".split() if name in parts.spec.scalar_names]
+    tenths = [np.rint(parts.scalar(name) * 10.0).clip(0, 1000).astype(np.int64) for name in names]
+    template = ",".join(f" {'Health' if name == 'health' else name} {{}}" for name in names)
+    lines = list(map(template.format, *(NUMBERS[t].tolist() for t in tenths)))
+    for name, (extra, start) in EXTRAS.items():
+        if name in parts.spec.scalar_names:
+            value = parts.scalar(name)
+            for i in np.flatnonzero(value > start):
+                lines[i] += f", {extra} {value[i]}"
     return [line + "." for line in lines]
 
 # %% ../../nbs/world.text.ipynb #1df3608a
-AHEAD = np.array(
-    [[0, 0], [0, -1], [0, 1], [-1, 0], [1, 0]]
-)  # rows and columns by direction: none, left, right, up, down
+AHEAD = np.array([[0, 0], [0, -1], [0, 1], [-1, 0], [1, 0]])  # by direction: none, left, right, up, down
 POSTURES = np.array(["You stand on ", "You sleep on ", "You rest on "], object)
 LIGHTS = np.array(["daylight", "dusk", "night"], object)
 SHADES = np.array(["", ", partly dark", ", mostly dark", ", all dark"], object)
 
 
-def _top(parts: Unpacked, lex: Lexicon, rows, columns) -> list[str]:
-    "What meets the eye on one tile of each state: a creature, else an item, else the block"
+def _uppermost(parts: Unpacked, lex: Lexicon, rows, columns) -> list[str]:
+    "What lies uppermost on one tile of each state: a creature, else an item, else the block"
     at = np.arange(len(parts.blocks)), rows, columns
     words, items = lex.block_words[parts.blocks[at]], parts.items[at]
     words = np.where(items > 0, lex.item_words[items], words)
@@ -315,36 +286,38 @@ def _top(parts: Unpacked, lex: Lexicon, rows, columns) -> list[str]:
     return words.tolist()
 
 # %% ../../nbs/world.text.ipynb #b5a1cc61
-def _where(parts: Unpacked, lex: Lexicon) -> tuple[list[str], list[str]]:  # the first and the last sentence
-    spec, n = parts.spec, len(parts.blocks)
-    middle = np.array(spec.map_shape) // 2
+def _stance(parts: Unpacked, lex: Lexicon) -> list[str]:
+    "The first sentences: what the player stands on and faces"
+    spec, middle = parts.spec, np.array(parts.spec.map_shape) // 2
     ahead = middle + AHEAD[parts.scalar("direction").clip(0, 4)]
-    posture = np.where(
-        parts.scalar("sleeping") > 0, 1, 2 * (parts.scalar("resting") > 0) if "resting" in spec.scalar_names else 0
-    )
+    resting = 2 * (parts.scalar("resting") > 0) if "resting" in spec.scalar_names else 0
+    posture = POSTURES[np.where(parts.scalar("sleeping") > 0, 1, resting)].tolist()
     ground = lex.block_words[parts.blocks[:, middle[0], middle[1]]].tolist()
-    first = [
-        f"{p}{on}, facing {front}."
-        for p, on, front in zip(POSTURES[posture].tolist(), ground, _top(parts, lex, *ahead.T), strict=True)
-    ]
-    light = LIGHTS[np.digitize(parts.scalar("light"), [0.6, 0.3])].tolist()
-    if "floor" not in spec.scalar_names:
-        return first, [f" It is {when}." for when in light]
-    floor, dark = parts.scalar("floor").clip(0, 8), (parts.blocks == DARK).reshape(n, -1).mean(-1)
+    front = _uppermost(parts, lex, *ahead.T)
+    return [f"{p}{on}, facing {what}." for p, on, what in zip(posture, ground, front, strict=True)]
+
+# %% ../../nbs/world.text.ipynb #f99d58ec
+def _way_down(parts: Unpacked, floor: np.ndarray) -> list[str]:
+    "Whether the ladder is open, or on the last floor the necromancer vulnerable"
+    boss = np.where(parts.scalar("boss_vulnerable") > 0, ", necromancer vulnerable", ", necromancer shielded")
+    ladder = np.where(parts.scalar("ladder_open") > 0, ", ladder down open", ", ladder down blocked")
+    return np.where(floor == 8, boss, ladder).tolist()
+
+
+def _surroundings(parts: Unpacked) -> list[str]:
+    "The last sentences: the floor, its light, and the way down"
+    daytime = LIGHTS[np.digitize(parts.scalar("light"), [0.6, 0.3])].tolist()
+    if "floor" not in parts.spec.scalar_names:
+        return [f" It is {when}." for when in daytime]
+    floor, dark = parts.scalar("floor").clip(0, 8), (parts.blocks == DARK).reshape(len(parts.blocks), -1).mean(-1)
     shade = SHADES[np.select([dark == 0, dark < 0.5, dark < 1], [0, 1, 2], 3)].tolist()
-    way = np.where(
-        floor == 8,
-        np.where(parts.scalar("boss_vulnerable") > 0, ", necromancer vulnerable", ", necromancer shielded"),
-        np.where(parts.scalar("ladder_open") > 0, ", ladder down open", ", ladder down blocked"),
-    ).tolist()
-    last = [
-        f" Floor {f}, {FLOORS[f]}{', ' + when if f == 0 else dim}{open_}."
-        for f, when, dim, open_ in zip(floor.tolist(), light, shade, way, strict=True)
-    ]
-    return first, last
+    way, floor = _way_down(parts, floor), floor.tolist()
+    light = [shade[i] if f else f", {daytime[i]}" for i, f in enumerate(floor)]
+    return [f" Floor {f}, {FLOORS[f]}{light[i]}{way[i]}." for i, f in enumerate(floor)]
 
 # %% ../../nbs/world.text.ipynb #274a9539
 def _tiles(parts: Unpacked, lex: Lexicon) -> list[str]:
+    "All tiles of each state, for `full`"
     n, (rows, columns) = len(parts.blocks), parts.spec.map_shape
     words = lex.block_words[parts.blocks]
     at = np.nonzero(parts.items)
@@ -353,19 +326,17 @@ def _tiles(parts: Unpacked, lex: Lexicon) -> list[str]:
     row, slot = np.nonzero(parts.mob_tile != EMPTY)
     for i, tile, mob in zip(row, parts.mob_tile[row, slot], parts.mob_id[row, slot], strict=True):
         flat[i, tile] = f"{parts.spec.mob_names[mob]} on {flat[i, tile]}"
-    labels = [place(r - rows // 2, 0).replace("here", "your row") for r in range(rows)]
+    labels = [place_words(r - rows // 2, 0).replace("here", "your row") for r in range(rows)]
     head = f" Each line is a row of tiles, from {columns // 2} left to {columns // 2} right of you.\n"
-    return [
-        head + "\n".join(f"{label}: {', '.join(line)}" for label, line in zip(labels, state, strict=True)) + "\n"
-        for state in words.tolist()
-    ]
+    line = lambda label, tiles: f"{label}: {', '.join(tiles)}\n"
+    return [head + "".join(map(line, labels, state)) for state in words.tolist()]
 
 # %% ../../nbs/world.text.ipynb #de0b205d
 def describe(
     codes: np.ndarray,  # (n, width) or (width,) uint8
     format: str = "filtered",  # one of `TEXT_FORMATS`
 ) -> list[str] | str:  # n texts; one text for one code
-    "The states in words; the same code gives the same text always. ValueError for another format or shape"
+    "The states in words; the same code always gives the same text. ValueError for another format or shape"
     codes = np.asarray(codes)
     if format not in TEXT_FORMATS:
         raise ValueError(f"text format {format!r} is unknown; there are {', '.join(TEXT_FORMATS)}")
@@ -375,11 +346,13 @@ def describe(
         return describe(codes[None], format)[0]
     if len(codes) > 1024:  # small blocks stay in the processor's cache
         return [text for i in range(0, len(codes), 1024) for text in describe(codes[i : i + 1024], format)]
-    parts, lex = unpack(codes), lexicon(ObsSpec.of(codes))
     if not len(codes):
         return []
-    (first, last), needs, held = _where(parts, lex), _needs(parts), _belongings(parts)
+    parts, lex = unpack(codes), lexicon(ObsSpec.of(codes))
+    stance, needs, held, surroundings = _stance(parts, lex), _needs(parts), _belongings(parts), _surroundings(parts)
     if format == "full":
-        return list(map("".join, zip(first, _tiles(parts, lex), (line[1:] for line in needs), held, last, strict=True)))
-    around = (_nearest(parts, lex),) if format == "nearest" else (_things(parts, lex), _creatures(parts, lex))
-    return list(map("".join, zip(first, *around, needs, held, last, strict=True)))
+        needs = (line[1:] for line in needs)  # a line of its own, without the space before it
+        around = (_tiles(parts, lex),)
+    else:
+        around = (_nearest(parts, lex),) if format == "nearest" else (_things(parts, lex), _creatures(parts, lex))
+    return list(map("".join, zip(stance, *around, needs, held, surroundings, strict=True)))
