@@ -7,35 +7,21 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from ..play.types import Record, all_codes
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['ARRAYS', 'Recording', 'Results', 'save_results', 'load_results']
-
-# %% ../../nbs/evaluation.results.ipynb #44b175eb
-@dataclass(frozen=True)
-class Recording:
-    "One episode step by step: T steps, T + 1 codes"
-
-    episode: int
-    codes: np.ndarray  # (T + 1, width) uint8
-    action: np.ndarray  # (T,) int32
-    logits: np.ndarray  # (T, actions) float32
-    value: np.ndarray  # (T,) float32
-    reward: np.ndarray  # (T,) float32
-    label: np.ndarray | None = (
-        None  # (T, hidden_dim) float32, the hidden state that the agent held; None for a plain agent
-    )
+__all__ = ['ARRAYS', 'RECORDED', 'Results', 'save_results', 'load_results']
 
 # %% ../../nbs/evaluation.results.ipynb #20e39ea9
 @dataclass(frozen=True)
 class Results:
-    "What an agent reached in episodes 0, 1, … of a seed"
+    "What an agent reached in episodes 0, 1, ... of a seed"
 
     world: World
     seed: int
@@ -46,37 +32,45 @@ class Results:
     terminated: np.ndarray  # (episodes,) bool, died or won
     truncated: np.ndarray  # (episodes,) bool, ended by the game's time limit
     cut: np.ndarray  # (episodes,) bool, stopped by `max_steps`: the return is a lower bound
-    recordings: list[Recording] = field(repr=False)
+    recordings: list[Record] = field(repr=False)  # of the first episodes, each (T, ...) with its last_codes
     seconds: float = 0.0  # wall clock, compilation included
 
     def __repr__(self):
-        return f"Results({len(self.returns)} episodes, {self.lengths.sum():,} steps, mean return {self.returns.mean():.2f}, {self.seconds:.0f} s)"
+        episodes, steps, mean = len(self.returns), self.lengths.sum(), self.returns.mean()
+        return f"Results({episodes} episodes, {steps:,} steps, mean return {mean:.2f}, {self.seconds:.0f} s)"
 
 # %% ../../nbs/evaluation.results.ipynb #8d625d41
 ARRAYS = ("returns", "lengths", "achievements", "floors", "terminated", "truncated", "cut")
+RECORDED = {"action": "action", "logits": "logits", "value": "value", "reward": "reward", "hidden_state": "label"}
 
 
+def _columns(number: int, recording: Record) -> dict[str, np.ndarray]:
+    "The arrays of a recording, by their names in the file"
+    known = {name: getattr(recording, field) for field, name in RECORDED.items()} | {"codes": all_codes(recording)}
+    return {f"{number}.{name}": x for name, x in known.items() if x is not None}
+
+# %% ../../nbs/evaluation.results.ipynb #1b4f83f3
+def _recording(number: int, saved, terminated: bool, truncated: bool) -> Record:
+    "The recording of an episode that ended like this, from the arrays of a file"
+    known = {field: saved[f"{number}.{name}"] for field, name in RECORDED.items() if f"{number}.{name}" in saved.files}
+    codes, last = saved[f"{number}.codes"], np.arange(len(known["action"])) == len(known["action"]) - 1
+    return Record(
+        codes=codes[:-1], last_codes=codes[-1], terminated=last & terminated, truncated=last & truncated, **known
+    )
+
+# %% ../../nbs/evaluation.results.ipynb #ab6de154
 def save_results(
     path: str | Path,  # *.npz
     results: Results,
     key: dict,  # what decides them, as JSON can write it
 ) -> None:
-    "Writes them whole or not at all"
-    path = Path(path)
-    about = {
-        "key": key,
-        "world": asdict(results.world),
-        "seed": results.seed,
-        "seconds": results.seconds,
-        "recordings": [r.episode for r in results.recordings],
-    }
+    "Writes results whole or not at all"
+    path, numbers = Path(path), range(len(results.recordings))
+    about = {"key": key, "world": asdict(results.world), "seed": results.seed, "seconds": results.seconds}
+    about["recordings"] = list(numbers)
     arrays = {name: getattr(results, name) for name in ARRAYS}
-    for i, recording in enumerate(results.recordings):
-        arrays |= {
-            f"{i}.{f.name}": x
-            for f in fields(Recording)
-            if f.name != "episode" and (x := getattr(recording, f.name)) is not None
-        }
+    for number in numbers:
+        arrays |= _columns(number, results.recordings[number])
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.tmp-{os.getpid()}.npz")
     np.savez_compressed(temporary, about=json.dumps(about), **arrays)
@@ -85,7 +79,7 @@ def save_results(
 # %% ../../nbs/evaluation.results.ipynb #88e0e2ba
 def load_results(
     path: str | Path,
-    key: dict,  # of what is wanted
+    key: dict,  # what decides the wanted results
 ) -> Results | None:  # None where there is no file, or one of another key
     "The results that were saved"
     if not Path(path).exists():
@@ -94,11 +88,9 @@ def load_results(
         about = json.loads(str(saved["about"]))
         if about["key"] != json.loads(json.dumps(key)):
             return None
-        names = [f.name for f in fields(Recording) if f.name != "episode"]
-        recordings = [
-            Recording(e, **{n: saved[f"{i}.{n}"] for n in names if f"{i}.{n}" in saved.files})
-            for i, e in enumerate(about["recordings"])
-        ]
+        columns = {name: saved[name] for name in ARRAYS}
+        ends = lambda e: (bool(columns["terminated"][e]), bool(columns["truncated"][e]))
+        recordings = [_recording(i, saved, *ends(e)) for i, e in enumerate(about["recordings"])]
         return Results(
-            World(**about["world"]), about["seed"], *(saved[name] for name in ARRAYS), recordings, about["seconds"]
+            World(**about["world"]), about["seed"], **columns, recordings=recordings, seconds=about["seconds"]
         )

@@ -20,25 +20,26 @@ from ..jobs.checkpoints import run_checkpoints, step_of
 from ..jobs.runs import Run
 from ..nets.agent import Agent, load_arrays, save_agent, save_arrays
 from ..nets.spec import NetSpec
-from .ppo import PPO, Rollout, Train, collect, init, learn
+from .ppo import PPO, TrainState, collect, init, learn
+from ..play.types import Record
 
 # %% auto #0
-__all__ = ['TRAINER', 'PLAYED', 'COLUMNS', 'agents', 'save_train', 'load_train', 'episode_metrics', 'train_ppo', 'make_net']
+__all__ = ['TRAINER', 'EPISODE_COLUMNS', 'STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'episode_metrics', 'train_ppo',
+           'make_net']
 
 # %% ../../nbs/online.train.ipynb #2f521b8c
-TRAINER = "trainer"  # a subfolder, so that it counts as the trainer's own and not as the agent's
+TRAINER = "trainer"  # a subfolder of a checkpoint for the trainer's own state, which is no part of the agent
 
 
-def agents(ppo: PPO, train: Train) -> list[Agent]:
-    "The agents of a run, one a seed"
+def agents(ppo: PPO, train: TrainState) -> list[Agent]:
+    "The agents of a run, one for each seed"
     params = jax.tree.map(np.asarray, train.params)
-    return [
-        Agent(ppo.net, jax.tree.map(lambda x, i=i: x[i], params) if ppo.seeds > 1 else params) for i in range(ppo.seeds)
-    ]
+    of_seed = lambda i: jax.tree.map(lambda x: x[i], params) if ppo.seeds > 1 else params
+    return [Agent(ppo.net, of_seed(i)) for i in range(ppo.seeds)]
 
 # %% ../../nbs/online.train.ipynb #ae51938e
-def save_train(run: Run, ppo: PPO, train: Train, step: int) -> Path:
-    "A checkpoint of the run: the agent, further seeds' in seed-1, seed-2, …; only the newest keeps the trainer's state"
+def save_train(run: Run, ppo: PPO, train: TrainState, step: int) -> Path:
+    "A checkpoint: the first seed's agent, the others' in seed-1, seed-2, ...; only the newest has the trainer's state"
     leaves = {f"{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(train))}
     agent, *others = agents(ppo, train)
 
@@ -49,87 +50,149 @@ def save_train(run: Run, ppo: PPO, train: Train, step: int) -> Path:
             save_agent(folder / f"seed-{i}", other, "ppo", step, parameters=run.params)
 
     folder = save_agent(run.checkpoint_dir(step), agent, "ppo", step, parameters=run.params, extra=extra)
-    for old in run_checkpoints(run.dir)[:-1]:
-        shutil.rmtree(old / TRAINER, ignore_errors=True)
+    for older in run_checkpoints(run.dir)[:-1]:
+        shutil.rmtree(older / TRAINER, ignore_errors=True)
     return folder
 
 # %% ../../nbs/online.train.ipynb #23641197
-def load_train(folder: Path, ppo: PPO) -> Train:
+def load_train(folder: Path, ppo: PPO) -> TrainState:
     "The trainer's state of a checkpoint; ValueError if it has none, or one of another network or number of environments"
     file = folder / TRAINER / "state.safetensors"
     if not file.exists():
         raise ValueError(f"{folder.name} has no trainer state to go on from; the newest checkpoint of a run has one")
-    shapes = jax.eval_shape(lambda: init(ppo, 0))
-    leaves, tree = jax.tree.flatten(shapes)
-    arrays = load_arrays(file)
-    found = [arrays[f"{i:04d}"] for i in range(len(arrays))]
-    if [(x.size, x.dtype) for x in found] != [(x.size, x.dtype) for x in leaves]:
+    expected, tree = jax.tree.flatten(jax.eval_shape(lambda: init(ppo, 0)))
+    saved = load_arrays(file)
+    leaves = [saved[f"{i:04d}"] for i in range(len(saved))]
+    if [(x.size, x.dtype) for x in leaves] != [(x.size, x.dtype) for x in expected]:
         raise ValueError(f"{folder.name} was trained with another network or number of environments; start a new run")
-    return jax.tree.unflatten(tree, [jnp.asarray(x).reshape(like.shape) for x, like in zip(found, leaves, strict=True)])
+    shaped = [jnp.asarray(x).reshape(like.shape) for x, like in zip(leaves, expected, strict=True)]
+    return jax.tree.unflatten(tree, shaped)
 
 # %% ../../nbs/online.train.ipynb #3195a554
-PLAYED = ("terminated", "truncated", "reward", "episode_return", "episode_length", "achievements", "floor")
+EPISODE_COLUMNS = (
+    "terminated",
+    "truncated",
+    "reward",
+    "episode_return",
+    "episode_length",
+    "achievements",
+    "floor",
+)  # what `episode_metrics` reads of a record
 
 
 def episode_metrics(
-    rollout: dict,  # name -> numpy (steps, envs, …), of PLAYED
+    record: dict,  # name -> numpy (steps, envs, ...), of EPISODE_COLUMNS
     names: list[str],  # of the achievements
     recent: deque,  # the last returns; appended to
 ) -> dict:
-    "Means over the episodes that ended in this rollout, and the share of them that unlocked each achievement; only their number where none did"
-    ended = rollout["terminated"] | rollout["truncated"]
+    "Means over the episodes that ended in this rollout, and how many unlocked each achievement; their number where none did"
+    ended = record["terminated"] | record["truncated"]
     if not ended.any():
         return {"episodes": 0}
-    recent.extend(rollout["episode_return"][ended].tolist())
-    mean = lambda name: float(rollout[name][ended].mean())
-    unlocked = rollout["achievements"][ended]
+    recent.extend(record["episode_return"][ended].tolist())
+    mean = lambda name: float(record[name][ended].mean())
+    unlocked = record["achievements"][ended]
     return {
         "episodes": int(ended.sum()),
         "episode_return": mean("episode_return"),
         "episode_length": mean("episode_length"),
         "recent_return": float(np.mean(recent)),
         "floor": mean("floor"),
-        "deepest_floor": int(rollout["floor"][ended].max()),
+        "deepest_floor": int(record["floor"][ended].max()),
         "achievements": float(unlocked.sum(-1).mean()),
         **{f"achievement/{name}": float(share) for name, share in zip(names, unlocked.mean(0), strict=True)},
     }
 
 # %% ../../nbs/online.train.ipynb #0f33b005
-def _to_host(ppo: PPO, rollout: Rollout, names) -> dict:
-    "Columns of a rollout in numpy; several seeds' environments side by side"
-    columns = {name: np.asarray(getattr(rollout, name)) for name in names}
+def _to_host(ppo: PPO, record: Record, names) -> dict:
+    "Columns of a record in numpy; several seeds' environments side by side"
+    columns = {name: np.asarray(getattr(record, name)) for name in names}
     return {name: np.concatenate(list(x), 1) for name, x in columns.items()} if ppo.seeds > 1 else columns
 
 # %% ../../nbs/online.train.ipynb #8fc6c2f9
 class _Clock:
-    "Steps a second without the first update, which compiles, and without checkpoints; a progress line now and then"
+    "Steps a second, without the first update (which compiles) and without checkpoints; a progress line now and then"
 
-    def __init__(self, size: int, every: float):
-        self.size, self.every, self.updates, self.busy = size, every, -1, 0.0
-        self.began = self.told = time.time()
+    def __init__(
+        self,
+        steps_per_update: int,
+        every: float,  # seconds between progress lines
+    ):
+        self.steps_per_update, self.every, self.updates, self.busy = steps_per_update, every, -1, 0.0
+        self.began = self.printed = time.time()
 
     def tick(self) -> dict:
+        "Counts an update; its metric, once there are two updates"
         self.busy += time.time() - self.began if self.updates >= 0 else 0.0
         self.updates += 1
-        return {"steps_per_second": self.updates * self.size / self.busy} if self.busy else {}
+        return {"steps_per_second": self.updates * self.steps_per_update / self.busy} if self.busy else {}
 
-    def tell(self, line: str, rate: dict, last: bool) -> None:
-        if time.time() - self.told > self.every or last:
-            self.told = time.time()
+    def report(self, line: str, rate: dict, last: bool) -> None:
+        "Prints the line if it is time; begins the next update"
+        if time.time() - self.printed > self.every or last:
+            self.printed = time.time()
             print(f"{line}, {rate.get('steps_per_second', 0):,.0f} steps a second", flush=True)
         self.began = time.time()
 
 # %% ../../nbs/online.train.ipynb #be4d1a7d
-def _writer(run: Run, ppo: PPO, resume_step: int | None) -> EpisodeWriter:
-    folder = run.dir / "data"
-    if resume_step is None:
-        shutil.rmtree(folder, ignore_errors=True)
-    return EpisodeWriter(folder, ppo.world, {"job": run.job, "run": run.id, "kind": "ppo"}, resume_step)
+STORED_COLUMNS = (
+    "codes",
+    "next_codes",
+    "action",
+    "reward",
+    "terminated",
+    "truncated",
+    "log_prob",
+    "value",
+    "achievements",
+)  # what a data set keeps of a record
+
+
+class _EpisodeStore:
+    "Writes the episodes of a run's last steps into its data set, run.dir/data"
+
+    def __init__(
+        self,
+        run: Run,
+        ppo: PPO,
+        collect_last: int,  # environment steps at the end of the run; 0: no data set
+        resumed: bool,  # whether the run goes on from a checkpoint
+    ):
+        self.run, self.ppo, self.resumed, self.writer = run, ppo, resumed, None
+        self.first_update = ppo.num_updates - -(-collect_last // ppo.batch)
+        self.columns = ()
+
+    def begin_update(self, update: int) -> None:
+        "Opens the data set when its first update comes"
+        if update >= self.first_update and self.writer is None:
+            goes_on = self.resumed and update > self.first_update
+            self._open(update * self.ppo.batch if goes_on else None)
+
+    def _open(self, resume_step: int | None) -> None:
+        folder = self.run.dir / "data"
+        if resume_step is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        policy = {"job": self.run.job, "run": self.run.id, "kind": "ppo"}
+        self.writer, self.columns = EpisodeWriter(folder, self.ppo.world, policy, resume_step), STORED_COLUMNS
+
+    def add(self, columns: dict) -> None:
+        "Takes what was played in an update"
+        if self.writer:
+            self.writer.add({name: columns[name] for name in STORED_COLUMNS})
+
+    def commit(self, step: int) -> None:
+        "Makes what was added part of the data set, at a checkpoint"
+        if self.writer:
+            self.writer.commit(step)
+
+    def close(self, step: int) -> None:
+        "Ends the data set; episodes that are still running are cut"
+        if self.first_update < self.ppo.num_updates:
+            if self.writer is None:
+                self._open(step)
+            self.writer.close(step)
 
 # %% ../../nbs/online.train.ipynb #a73c53e4
-COLUMNS = ("codes", "next_codes", "action", "reward", "terminated", "truncated", "log_prob", "value", "achievements")
-
-
 def train_ppo(
     ppo: PPO,
     run: Run,  # where everything goes; resumed if it holds a checkpoint
@@ -138,42 +201,38 @@ def train_ppo(
     checkpoint_every: int = 0,  # updates between checkpoints; 0: only at the end
     progress: float = 10.0,  # seconds between progress lines
     params=None,  # start from these weights
-) -> Agent:
-    "Trains to the end (of several seeds, returns the first's agent); a stop signal checkpoints and ends the notebook cleanly"
-    found = run.resume()
-    start, size = step_of(found) // ppo.batch if found else 0, ppo.batch * ppo.seeds
-    train = load_train(found, ppo) if found else init(ppo, seed, params)
-    first_stored = ppo.num_updates - -(-collect_last // ppo.batch)
-    writer, recent, clock = None, deque(maxlen=100), _Clock(size, progress)
-    for update in range(start, ppo.num_updates):
+) -> Agent:  # of several seeds the first one's
+    "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
+    checkpoint = run.resume()
+    train = load_train(checkpoint, ppo) if checkpoint else init(ppo, seed, params)
+    store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
+    recent, clock = deque(maxlen=100), _Clock(ppo.batch * ppo.seeds, progress)
+    total = ppo.num_updates * ppo.batch
+    for update in range(step_of(checkpoint) // ppo.batch if checkpoint else 0, ppo.num_updates):
         step, last = (update + 1) * ppo.batch, update + 1 == ppo.num_updates
-        if update >= first_stored and writer is None:
-            writer = _writer(run, ppo, update * ppo.batch if found and update > first_stored else None)
-        train, rollout = collect(ppo, train)
-        train, metrics = learn(ppo, train, rollout)
-        played = _to_host(ppo, rollout, {*PLAYED, *(COLUMNS if writer else ())})
-        metrics = {name: float(np.mean(x)) for name, x in metrics.items()}  # waits for it
-        if writer:
-            writer.add({name: played[name] for name in COLUMNS})
+        store.begin_update(update)
+        train, record = collect(ppo, train)
+        train, metrics = learn(ppo, train, record)
+        columns = _to_host(ppo, record, {*EPISODE_COLUMNS, *store.columns})
+        metrics = {name: float(np.mean(x)) for name, x in metrics.items()}  # waits for the computation
+        store.add(columns)
         rate = clock.tick()
-        run.log(step, **metrics, **episode_metrics(played, ppo.world.achievement_names, recent), **rate)
+        run.log(step, **metrics, **episode_metrics(columns, ppo.world.achievement_names, recent), **rate)
         if last or run.stopping or (checkpoint_every and (update + 1) % checkpoint_every == 0):
-            if writer:
-                writer.commit(step)
+            store.commit(step)
             save_train(run, ppo, train, step)
-        clock.tell(
-            f"{step:,} of {ppo.num_updates * ppo.batch:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last
-        )
+        clock.report(f"{step:,} of {total:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last)
         if run.stopping and not last:
             run.stop()
-    if collect_last and (writer := writer or _writer(run, ppo, ppo.num_updates * ppo.batch)):
-        writer.close(ppo.num_updates * ppo.batch)
-    return replace(
-        agents(ppo, train)[0],
-        meta={"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params},
-        gamma=ppo.gamma,
-        upstream_exact=ppo.world.upstream_exact,
-    )
+    store.close(total)
+    return _trained(ppo, run, train)
+
+# %% ../../nbs/online.train.ipynb #f5f34404
+def _trained(ppo: PPO, run: Run, train: TrainState) -> Agent:
+    "The first seed's agent, with what its checkpoint says of it"
+    meta = {"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params}
+    agent = agents(ppo, train)[0]
+    return replace(agent, meta=meta, gamma=ppo.gamma, upstream_exact=ppo.world.upstream_exact)
 
 # %% ../../nbs/online.train.ipynb #7ad26c9b
 def make_net(

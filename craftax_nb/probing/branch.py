@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -14,10 +14,12 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from scipy.stats import spearmanr
 
-from ..evaluation.rollout import BATCH, SEGMENT, Blocks, _begin, agent_cadence, check_labeller
 from ..evaluation.stats import interval, rate_interval
 from ..nets.agent import Agent
+from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
+from ..play.reader import SEGMENT, Reader
 from ..world.env import World
 from ..world.layout import ObsSpec
 from ..world.rules import as_numpy, stack
@@ -57,7 +59,8 @@ class Branches:
 
     def __repr__(self):
         n, rollouts = self.played.shape
-        return f"Branches({n} states, {rollouts} plays each, {self.lengths.sum():,} steps, {self.cut:.0%} cut at {self.max_steps} steps, gamma {self.gamma:g})"
+        size = f"{n} states, {rollouts} plays each, {self.lengths.sum():,} steps"
+        return f"Branches({size}, {self.cut:.0%} cut at {self.max_steps} steps, gamma {self.gamma:g})"
 
 # %% ../../nbs/probing.branch.ipynb #18029b20
 def _standard_error(plays: np.ndarray) -> np.ndarray:  # (n, rollouts) -> (n,)
@@ -65,97 +68,102 @@ def _standard_error(plays: np.ndarray) -> np.ndarray:  # (n, rollouts) -> (n,)
     return plays.std(1, ddof=1) / np.sqrt(rollouts) if rollouts > 1 else np.full(len(plays), np.nan)
 
 # %% ../../nbs/probing.branch.ipynb #5ed97e85
-_promise = jax.jit(lambda agent, slots: agent.apply(slots.codes, slots.label, slots.memory, slots.step == 0)[1])
+@jax.jit
+def _value_now(agent: Agent, slots) -> jax.Array:  # (n,)
+    "V of what each slot shows now, with the memory of the steps before"
+    return agent.apply(slots.codes, slots.hidden_state, slots.memory, slots.step == 0)[1]
 
 
-def _seat(blocks: Blocks, states: Sequence, state_of: np.ndarray, play_of: np.ndarray) -> None:
-    "Seat i gets play `play_of[i]` of state `state_of[i]`"
-    for block in range(len(blocks.seats)):
-        mine = np.arange(block * blocks.size, min((block + 1) * blocks.size, len(state_of)))
-        for state, batch in dict.fromkeys(zip(state_of[mine].tolist(), (play_of[mine] // BATCH).tolist(), strict=True)):
-            seats = mine[(state_of[mine] == state) & (play_of[mine] // BATCH == batch)]
-            fresh = _begin(
-                blocks.agent,
-                stack([states[state]] * BATCH),
-                blocks.seed,
-                batch,
-                world=blocks.world,
-                history=blocks.history,
-            )
-            blocks._put(block, seats % blocks.size, fresh, play_of[seats] % BATCH)
-        blocks.seats[block, : len(mine)] = mine
+def _start_plays(player: EpisodePlayer, states: Sequence, state_of: np.ndarray, play_of: np.ndarray) -> None:
+    "Slot i gets play `play_of[i]` of state `state_of[i]`"
+    size, batch_of = player.size, play_of // WORLDS_AT_ONCE
+    for block in range(len(player.slot_episode)):
+        plays = np.arange(block * size, min((block + 1) * size, len(state_of)))
+        for state, batch in dict.fromkeys(zip(state_of[plays].tolist(), batch_of[plays].tolist(), strict=True)):
+            chosen = plays[(state_of[plays] == state) & (batch_of[plays] == batch)]
+            keys = episode_keys(player.seed, WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE))
+            fresh = player.start(stack([states[state]] * WORLDS_AT_ONCE), keys)
+            player.put(block, chosen % size, fresh, play_of[chosen] % WORLDS_AT_ONCE)
+        player.slot_episode[block, : len(plays)] = plays
 
 # %% ../../nbs/probing.branch.ipynb #a2a53ad3
-def _seated(blocks: Blocks, read: Callable) -> Iterator[tuple]:
-    "For each block with players: its slots, their seats, and what `read(slots)` says of these"
-    for block in blocks.active:
-        slots = np.flatnonzero(blocks.seats[block] >= 0)
-        yield (
-            block,
-            slots,
-            blocks.seats[block, slots],
-            jax.tree.map(lambda x, slots=slots: np.asarray(x)[slots], read(blocks.blocks[block])),
-        )
+def _note_values(player: EpisodePlayer, agent: Agent, out: dict, ends: np.ndarray, clock: int, gamma: float) -> None:
+    "Notes V at the beginning, and the discounted V of the plays that are cut now, which leave their slots"
+    for block in player.active:
+        slots = np.flatnonzero(player.slot_episode[block] >= 0)
+        plays = player.slot_episode[block, slots]
+        value = np.asarray(_value_now(agent, player.blocks[block]))[slots]
+        if clock == 0:
+            out["value"][plays] = value
+        else:
+            cut = ends[plays] == clock
+            out["bootstrap"][plays[cut]] = gamma**clock * value[cut]
+            player.slot_episode[block, slots[cut]] = -1
+
+# %% ../../nbs/probing.branch.ipynb #5d3b545c
+def _play_segment(player: EpisodePlayer, out: dict, ends: np.ndarray, clock: int, gamma: float) -> int:  # steps played
+    "Plays until somebody is to be cut or asked about, at most a segment, and adds up the rewards"
+    playing = player.slot_episode[player.slot_episode >= 0]
+    steps = int(min(SEGMENT, player.reader.steps_until_due(clock), ends[playing].min() - clock))
+    discounts = gamma ** (clock + np.arange(steps))
+    for block, record in player.advance(steps, int(ends.max())).items():
+        slots = np.flatnonzero(player.slot_episode[block] >= 0)
+        plays = player.slot_episode[block, slots]
+        reward = np.where(record.alive, record.reward, 0)[:steps].astype(np.float64)
+        after = player.blocks[block]
+        out["played"][plays] += (discounts @ reward)[slots]
+        out["total"][plays] = np.asarray(after.episode_return)[slots]
+        out["lengths"][plays] = np.asarray(after.step)[slots]
+        out["terminated"][plays] = died = np.asarray(after.terminated)[slots]
+        player.slot_episode[block, slots[died]] = -1
+    return steps
 
 # %% ../../nbs/probing.branch.ipynb #330d645a
-def _wave(
-    blocks: Blocks, ends: np.ndarray, gamma: float, labeller: Callable | None, cadence: int
-) -> dict[str, np.ndarray]:
-    "Plays what is seated to its end; seat i is cut after `ends[i]` steps"
-    n, clock = len(ends), 0
-    out = {name: np.zeros(n) for name in ("value", "played", "bootstrap", "total", "lengths", "terminated")}
-    while len(blocks.active):
-        if clock % cadence == 0:
-            blocks.ask(labeller)
+def _play_wave(player: EpisodePlayer, agent: Agent, ends: np.ndarray, gamma: float) -> dict[str, np.ndarray]:
+    "Plays what is in the slots to its end; play i is cut after `ends[i]` steps"
+    columns = ("value", "played", "bootstrap", "total", "lengths", "terminated")
+    out, clock = {name: np.zeros(len(ends)) for name in columns}, 0
+    while len(player.active):
+        if player.reader.due(clock):
+            player.query()
         if clock == 0 or (ends == clock).any():
-            for block, slots, seats, value in _seated(blocks, lambda s: _promise(blocks.agent, s)):
-                cut = ends[seats] == clock
-                out["value" if clock == 0 else "bootstrap"][seats[cut | (clock == 0)]] = (gamma**clock * value)[
-                    cut | (clock == 0)
-                ]
-                blocks.seats[block, slots[cut]] = -1
-            blocks.pack()
-            if not len(blocks.active):
-                break
-        seats = blocks.seats[blocks.seats >= 0]
-        steps = int(min(SEGMENT, cadence - clock % cadence, ends[seats].min() - clock))
-        for block, trace in blocks.advance(steps, int(ends.max())).items():
-            reward = np.where(trace.alive, trace.reward, 0)[:steps].astype(np.float64)
-            slots = np.flatnonzero(blocks.seats[block] >= 0)
-            out["played"][blocks.seats[block, slots]] += (gamma ** (clock + np.arange(steps)) @ reward)[slots]
-        clock += steps
-        for block, slots, seats, (total, length, died) in _seated(blocks, lambda s: (s.total, s.step, s.terminated)):
-            out["total"][seats], out["lengths"][seats], out["terminated"][seats] = total, length, died
-            blocks.seats[block, slots[died]] = -1
-        blocks.pack()
+            _note_values(player, agent, out, ends, clock, gamma)
+            player.pack()
+        if len(player.active):
+            clock += _play_segment(player, out, ends, clock, gamma)
+            player.pack()
     return out
 
 # %% ../../nbs/probing.branch.ipynb #36fe7f27
+def _state_bytes(state) -> bytes:
+    "All numbers of a state, random keys included"
+    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    leaves = jax.tree.leaves(as_numpy(state))
+    return b"".join(np.asarray(jax.random.key_data(x) if is_key(x) else x).tobytes() for x in leaves)
+
+
 def _distinct(states: Sequence) -> tuple[list, np.ndarray]:
     "The states that differ, and which of them each one is: plays of the same state with the same luck are the same"
-    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    bytes_of = lambda state: b"".join(
-        np.asarray(jax.random.key_data(x) if is_key(x) else x).tobytes() for x in jax.tree.leaves(as_numpy(state))
-    )
     first = {}
-    number = [first.setdefault(hashlib.sha256(bytes_of(state)).digest(), i) for i, state in enumerate(states)]
+    number = [first.setdefault(hashlib.sha256(_state_bytes(s)).digest(), i) for i, s in enumerate(states)]
     kept, number = np.unique(number, return_inverse=True)
     return [states[i] for i in kept], number
 
 # %% ../../nbs/probing.branch.ipynb #e361cc24
 def _check(agent: Agent, world: World, states: Sequence, rollouts: int, max_steps: int, gamma: float) -> None:
+    "ValueError, one sentence, for states that can't be played or numbers out of range"
     if not len(states):
         raise ValueError("there are no states to play on from: give at least one")
     if any(isinstance(s, np.ndarray) for s in states):
+        only_seen = "a state is a code, which holds only what the player sees"
+        raise ValueError(f"{only_seen}: give whole states, as `sample_states` or `load_states` does")
+    if other := ({agent.spec.env_name} | {ObsSpec.of(s).env_name for s in states}) - {world.env_name}:
         raise ValueError(
-            "a state is a code, which holds only what the player sees: give whole states, as `reach` or `load_states` does"
+            f"the agent or a state is of {other.pop()}, expected {world.env_name}, the world that is played"
         )
-    if odd := ({agent.spec.env_name} | {ObsSpec.of(s).env_name for s in states}) - {world.env_name}:
-        raise ValueError(f"the agent or a state is of {odd.pop()}, expected {world.env_name}, the world that is played")
     if rollouts < 1 or max_steps < 1 or not 0 < gamma <= 1:
-        raise ValueError(
-            f"rollouts is {rollouts}, max_steps {max_steps}, gamma {gamma}; expected at least 1, at least 1, and above 0 to 1"
-        )
+        given = f"rollouts is {rollouts}, max_steps {max_steps}, gamma {gamma}"
+        raise ValueError(f"{given}; expected at least 1, at least 1, and above 0 to 1")
 
 # %% ../../nbs/probing.branch.ipynb #05148b7f
 def branch(
@@ -165,34 +173,35 @@ def branch(
     rollouts: int = 32,  # plays of each state
     max_steps: int = 200,  # of a play; for what would follow stands V
     seed: int = 0,  # of the luck
-    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an augmented agent
+    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
     gamma: float | None = None,  # discount; None: the one that V was trained with
-    cadence: int = 0,  # steps between labels; 0: as in the agent's recipe
+    cadence: int = 0,  # steps between two questions to the labeller; 0: as in the agent's recipe
     slots: int = 256,  # plays in progress at once
 ) -> Branches:
     "Plays the agent's own policy on from each state; ValueError or RecipeMismatch for a labeller that doesn't fit"
     gamma = agent.gamma if gamma is None else gamma
     _check(agent, world, states, rollouts, max_steps, gamma)
-    check_labeller(agent, labeller)
+    reader, in_blocks = Reader(agent, labeller, cadence), -(-slots // WORLDS_AT_ONCE) * WORLDS_AT_ONCE
     states, number = _distinct(states)
-    blocks, parts = Blocks(agent, world, seed, -(-slots // BATCH) * BATCH), []
+    player = EpisodePlayer(agent, world, seed, in_blocks, reader, EVALUATED)
     state_of, play_of = np.divmod(np.arange(len(states) * rollouts), rollouts)
-    left = np.array([world.max_timesteps - int(s.timestep) for s in states])  # until the game's own limit
-    ends = np.clip(np.minimum(left, max_steps), 1, None)[state_of]
-    for first in range(0, len(state_of), blocks.seats.size):
-        wave = slice(first, first + blocks.seats.size)
-        _seat(blocks, states, state_of[wave], play_of[wave])
-        parts.append(_wave(blocks, ends[wave], gamma, labeller, agent_cadence(agent, cadence)))
-    column = lambda name, dtype: np.concatenate([p[name] for p in parts]).reshape(-1, rollouts).astype(dtype)[number]
+    time_left = np.array([world.max_timesteps - int(s.timestep) for s in states])  # until the game's own limit
+    ends = np.clip(np.minimum(time_left, max_steps), 1, None)[state_of]
+    waves = []
+    for first in range(0, len(state_of), player.slot_episode.size):
+        wave = slice(first, first + player.slot_episode.size)
+        _start_plays(player, states, state_of[wave], play_of[wave])
+        waves.append(_play_wave(player, agent, ends[wave], gamma))
+    column = lambda name, kind: np.concatenate([w[name] for w in waves]).reshape(-1, rollouts).astype(kind)[number]
     return Branches(
-        column("value", np.float32)[:, 0],
-        column("played", np.float64),
-        column("bootstrap", np.float64),
-        column("total", np.float32),
-        column("lengths", np.int32),
-        column("terminated", bool),
-        gamma,
-        max_steps,
+        value=column("value", np.float32)[:, 0],
+        played=column("played", np.float64),
+        bootstrap=column("bootstrap", np.float64),
+        total=column("total", np.float32),
+        lengths=column("lengths", np.int32),
+        terminated=column("terminated", bool),
+        gamma=gamma,
+        max_steps=max_steps,
     )
 
 # %% ../../nbs/probing.branch.ipynb #e8a0a80c
@@ -212,7 +221,8 @@ def changes(
     n, rollouts = plays.shape
     if rollouts < 2 or reference.shape != (n,) or not ((reference >= 0) & (reference < n)).all():
         raise ValueError(
-            f"{rollouts} plays of {n} states and references of shape {reference.shape}; expected at least 2 plays, and a row from 0 to {n - 1} for each state"
+            f"{rollouts} plays of {n} states and references of shape {reference.shape}; "
+            f"expected at least 2 plays, and a row from 0 to {n - 1} for each state"
         )
     state = np.flatnonzero(reference != np.arange(n))
     back = reference[state]
@@ -238,14 +248,25 @@ def changes(
 # %% ../../nbs/probing.branch.ipynb #d57e7afc
 def _rank_correlation(x, y) -> float:
     "Spearman's; NaN where one of them is constant"
-    ranks = [pd.Series(v).rank().to_numpy() for v in (x, y)]
-    return float(np.corrcoef(*ranks)[0, 1]) if all(r.std() for r in ranks) else np.nan
+    constant = np.ptp(x) == 0 or np.ptp(y) == 0
+    return np.nan if constant else float(spearmanr(x, y).statistic)
 
 
 def _ceiling(branches: Branches, table: pd.DataFrame) -> float:
+    "About the rank correlation that a perfect V would reach with returns of so few plays"
     moved = branches.returns[table["state"]] - branches.returns[table["reference"]]
     halves = _rank_correlation(moved[:, ::2].mean(1), moved[:, 1::2].mean(1))
     return float(np.sqrt(max(0.0, 2 * halves / (1 + halves))))
+
+# %% ../../nbs/probing.branch.ipynb #7a28a590
+def _rank_interval(table: pd.DataFrame, resamples: int, seed: int) -> tuple[float, float]:
+    "95 % interval of the rank correlation of dV and dMC, drawing bases with replacement; NaN for fewer than two bases"
+    rows = [np.asarray(r) for r in table.reset_index().groupby("base").indices.values()]
+    rng, both, draws = np.random.default_rng(seed), table[["dV", "dMC"]].to_numpy(), []
+    for _ in range(resamples if len(rows) > 1 else 0):
+        drawn = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
+        draws.append(_rank_correlation(*both[drawn].T))
+    return tuple(np.nanpercentile(draws, [2.5, 97.5])) if np.isfinite(draws).any() else (np.nan, np.nan)
 
 # %% ../../nbs/probing.branch.ipynb #9a434009
 def agreement(
@@ -254,29 +275,17 @@ def agreement(
     resamples: int = 2000,
     seed: int = 0,
 ) -> pd.Series:  # pairs, bases, significant, agree, rate, low, high, rank, rank_low, rank_high, ceiling
-    "How well V's changes foretell the plays'; NaN for what too few pairs can't say"
-    found = table[table["significant"]]
-    out = {
-        "pairs": len(table),
-        "bases": table["base"].nunique(),
-        "significant": len(found),
-        "agree": int(found["agrees"].sum()),
-    }
-    out["rate"], out["low"], out["high"] = np.nan, np.nan, np.nan
-    if len(found):
-        witnesses = found["base"].nunique()
-        out["rate"] = out["agree"] / len(found)
-        out["low"], out["high"] = map(float, rate_interval(out["rate"] * witnesses, witnesses))
-    rows = [np.asarray(r) for r in table.reset_index().groupby("base").indices.values()]
-    rng, both, draws = np.random.default_rng(seed), table[["dV", "dMC"]].to_numpy(), []
-    for _ in range(resamples if len(rows) > 1 else 0):
-        drawn = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
-        draws.append(_rank_correlation(*both[drawn].T))
-    out["rank"] = _rank_correlation(*both.T) if len(table) > 1 else np.nan
-    out["rank_low"], out["rank_high"] = (
-        np.nanpercentile(draws, [2.5, 97.5]) if np.isfinite(draws).any() else (np.nan, np.nan)
-    )
-    out["ceiling"] = _ceiling(branches, table) if branches is not None and len(table) > 1 else np.nan
+    "How well the changes of V predict those of the plays; NaN where there are too few pairs to say"
+    significant = table[table["significant"]]
+    agree, bases = int(significant["agrees"].sum()), significant["base"].nunique()
+    rate = agree / len(significant) if len(significant) else np.nan
+    low, high = map(float, rate_interval(rate * bases, bases)) if len(significant) else (np.nan, np.nan)
+    out = {"pairs": len(table), "bases": table["base"].nunique(), "significant": len(significant), "agree": agree}
+    out |= {"rate": rate, "low": low, "high": high}
+    several = len(table) > 1
+    out["rank"] = _rank_correlation(table["dV"], table["dMC"]) if several else np.nan
+    out["rank_low"], out["rank_high"] = _rank_interval(table, resamples, seed)
+    out["ceiling"] = _ceiling(branches, table) if branches is not None and several else np.nan
     return pd.Series(out, dtype=object)
 
 # %% ../../nbs/probing.branch.ipynb #bc06e910
@@ -310,17 +319,19 @@ def plot_calibration(
     from scipy.special import stdtrit
 
     fig, ax = (ax.figure, ax) if ax else plt.subplots(figsize=(4.6, 4.2), layout="constrained")
-    said, rollouts, head = calibration(branches), branches.played.shape[1], f"{title}\n" if title else ""
+    fit, rollouts, head = calibration(branches), branches.played.shape[1], f"{title}\n" if title else ""
     error = stdtrit(max(1, rollouts - 1), 0.975) * np.nan_to_num(branches.standard_error)
     ax.errorbar(branches.value, branches.mean, yerr=error, fmt="o", markersize=3, elinewidth=0.6, alpha=0.7)
     ends = [min(branches.value.min(), branches.mean.min()), max(branches.value.max(), branches.mean.max())]
     ax.plot(ends, ends, color="black", linewidth=0.8, linestyle="--", label="V = return")
     ax.set(
         xlabel="V, discounted points",
-        ylabel=f"mean return of {rollouts} plays, discounted points\n({branches.cut:.0%} cut at {branches.max_steps} steps, then V)",
+        ylabel=f"mean return of {rollouts} plays, discounted points\n"
+        f"({branches.cut:.0%} cut at {branches.max_steps} steps, then V)",
     )
     ax.set_title(
-        f"{head}V is {said['bias']:+.2f} [{said['bias_low']:+.2f}, {said['bias_high']:+.2f}] off, slope {said['slope']:.2f}",
+        f"{head}V is {fit['bias']:+.2f} [{fit['bias_low']:+.2f}, {fit['bias_high']:+.2f}] off, "
+        f"slope {fit['slope']:.2f}",
         fontsize=9,
     )
     ax.legend(frameon=False, fontsize=8)
@@ -334,7 +345,7 @@ def plot_changes(
 ) -> plt.Figure:
     "Change of V against the change of the mean return; signs agree in the shaded quarters"
     fig, ax = (ax.figure, ax) if ax else plt.subplots(figsize=(4.6, 4.2), layout="constrained")
-    said, head = agreement(table), f"{title}\n" if title else ""
+    fit, head = agreement(table), f"{title}\n" if title else ""
     kinds = {
         "signs agree": ("C0", table["agrees"]),
         "signs differ": ("C3", table["significant"] & ~table["agrees"]),
@@ -366,7 +377,8 @@ def plot_changes(
         ylim=(bottom, top),
     )
     ax.set_title(
-        f"{head}{said['agree']} of {said['significant']} signs agree, rank correlation {said['rank']:.2f} [{said['rank_low']:.2f}, {said['rank_high']:.2f}]",
+        f"{head}{fit['agree']} of {fit['significant']} signs agree, "
+        f"rank correlation {fit['rank']:.2f} [{fit['rank_low']:.2f}, {fit['rank_high']:.2f}]",
         fontsize=9,
     )
     ax.legend(frameon=False, fontsize=8)

@@ -27,7 +27,7 @@ from craftax_nb.world.edits import (
 )
 from ..world.layout import DARK, FULL, ObsSpec
 from ..world.rebuild import state_of
-from ..world.text import place as place_words
+from ..world.text import place_words
 from ..world.text import word
 
 # %% auto #0

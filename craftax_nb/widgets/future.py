@@ -12,9 +12,10 @@ import ipywidgets as widgets
 import numpy as np
 from fastcore.basics import patch
 
+from ..play.types import Record, to_episode
 from ..probing.branch import Branches, branch
 from .editor import Editing
-from .live import Played, play_here
+from .live import play_here
 from .panels import AGENTS
 from .trace import Reading, Trace
 from ..world.edits import as_numpy
@@ -79,7 +80,7 @@ class Future(widgets.VBox):
 
     def __init__(
         self,
-        played: Callable,  # (Played, Reading's index) -> None, when an episode was played here
+        played: Callable,  # (Record, Agent) -> None, when an episode was played here
         labeller: Callable,  # recipe -> a labeller
     ):
         self.played, self.labeller, self.seed = played, labeller, 0
@@ -146,7 +147,7 @@ def play_fresh(self: Future) -> None:
     tell = lambda step: setattr(self.note, "value", f"playing: step {step}") if step % 25 == 0 else None
     try:
         labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
-        played = play_here(reading.agent, self.shown.world, self.seed, labeller=labeller, told=tell)
+        played = play_here(reading.agent, self.shown.world, self.seed, labeller=labeller, progress=tell)
     except Exception as e:  # told in the tab; the inspector goes on
         self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'
         return

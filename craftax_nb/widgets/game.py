@@ -5,27 +5,28 @@
 # %% ../../nbs/widgets.game.ipynb #3f4ea07d
 from __future__ import annotations
 
-import fcntl
 import json
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import jax
 import numpy as np
 from fastcore.basics import patch
+from filelock import FileLock, Timeout
 
 from ..data.dataset import Dataset
-from ..data.shards import SCHEMA, STEP_COLUMNS, WORLD, Episode, write_shard
-from ..jobs.cache import use_compile_cache
+from ..data.shards import SCHEMA, WORLD, Episode, write_shard
 from ..jobs.checkpoints import DatasetError
 from ..jobs.files import remove_leftovers, resolve, show_path
-from ..world.codes import unpack
+from ..jobs.processes import use_compile_cache
+from ..play.engine import step_states
+from ..play.policy import PersonPolicy
+from ..play.types import Record, to_episode
 from ..world.env import World
 from ..world.layout import ObsSpec
 
 # %% auto #0
-__all__ = ['rescue', 'Recording', 'Game']
+__all__ = ['rescue', 'EpisodeLog', 'Game']
 
 # %% ../../nbs/widgets.game.ipynb #db69f940
 def _row(
@@ -33,92 +34,81 @@ def _row(
     achievements: int,  # that the game has
 ) -> np.dtype:
     "What is written at each step; `codes` and `unlocked` are of the state after it"
-    return np.dtype(
-        [
-            ("codes", np.uint8, spec.width),
-            ("action", np.uint8),
-            ("reward", "<f4"),
-            ("terminated", bool),
-            ("truncated", bool),
-            ("unlocked", bool, achievements),
-        ]
-    )
+    ends = [("terminated", bool), ("truncated", bool)]
+    step = [("codes", np.uint8, spec.width), ("action", np.uint8), ("reward", "<f4")]
+    return np.dtype([*step, *ends, ("unlocked", bool, achievements)])
 
 # %% ../../nbs/widgets.game.ipynb #d6e0fdbc
 def _episode(
     rows: np.ndarray,  # (T + 1,) of `_row`, the beginning first
 ) -> Episode:
-    "The episode; cut, and so truncated, where the game had not ended"
-    steps, nothing = rows[1:], np.full(len(rows) - 1, np.nan, np.float32)
-    cut, truncated = not (steps["terminated"][-1] or steps["truncated"][-1]), steps["truncated"].copy()
-    truncated[-1] |= cut
-    unlocked = np.where(steps["unlocked"].any(0), steps["unlocked"].argmax(0), -1).astype(np.int32)
-    columns = {name: steps[name] for name in ("action", "reward", "terminated")} | dict(
-        truncated=truncated, log_prob=nothing, value=nothing
-    )
-    return Episode(
-        codes=rows["codes"],
-        unlocked=unlocked,
-        cut=cut,
-        **{name: np.ascontiguousarray(columns[name], kind) for name, kind in STEP_COLUMNS.items()},
-    )
+    "The logged episode as a data set stores it"
+    columns = {name: np.ascontiguousarray(rows[name][1:]) for name in ("action", "reward", "terminated", "truncated")}
+    codes, achievements = rows["codes"], rows["unlocked"][1:]
+    return to_episode(Record(codes=codes[:-1], last_codes=codes[-1], achievements=achievements, **columns))
 
 # %% ../../nbs/widgets.game.ipynb #c58d97b5
 def _save(log: Path) -> Path | None:
     "Turns a log into a shard and removes it; None where no step was played"
-    about, whole, rest = log.read_bytes().partition(b"\n")
-    if whole:
-        about = json.loads(about)
-        if about["schema"] != SCHEMA:
-            raise DatasetError(
-                f"{show_path(log)} has schema {about['schema']}, this version writes {SCHEMA}; move it away, or save it with the version that wrote it"
-            )
-        row = _row(ObsSpec.of(about["world"]["env_name"]), about["achievements"])
-        rows = np.frombuffer(rest[: len(rest) - len(rest) % row.itemsize], row)
-        if played := len(rows) > 1:
-            write_shard(log.with_name(about["shard"]), [_episode(rows)], about["world"], about["policy"], about["step"])
+    header, has_header, rest = log.read_bytes().partition(b"\n")
+    shard = _save_rows(log, json.loads(header), rest) if has_header else None
     log.unlink()
-    return log.with_name(about["shard"]) if whole and played else None
+    return shard
+
+
+def _save_rows(log: Path, about: dict, rest: bytes) -> Path | None:
+    "Writes the rows of a log as a shard; None where no step was played"
+    if about["schema"] != SCHEMA:
+        versions = f"schema {about['schema']}, this version writes {SCHEMA}"
+        raise DatasetError(f"{show_path(log)} has {versions}; move it away, or save it with the version that wrote it")
+    row = _row(ObsSpec.of(about["world"]["env_name"]), about["achievements"])
+    rows = np.frombuffer(rest[: len(rest) - len(rest) % row.itemsize], row)
+    if len(rows) < 2:
+        return None
+    shard = log.with_name(about["shard"])
+    write_shard(shard, [_episode(rows)], about["world"], about["policy"], about["step"])
+    return shard
 
 # %% ../../nbs/widgets.game.ipynb #09d6be49
-@contextmanager
-def _alone(folder: Path):
-    "One process at a time opens and saves logs"
-    with (folder / ".playing.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _folder_lock(folder: Path) -> FileLock:
+    "One process at a time opens and saves the logs of a folder"
+    return FileLock(folder / ".playing.lock")
+
+
+def _log_lock(log: Path) -> FileLock:
+    "Held by whoever plays the episode of this log; it ends with the process, however that ends"
+    return FileLock(log.with_name(f".{log.stem}.lock"))
 
 # %% ../../nbs/widgets.game.ipynb #50ac4370
 def rescue(folder: str | Path) -> list[Path]:  # the shards
     "Saves the episodes that killed players left behind in a folder"
     saved = []
     for log in sorted(resolve(folder).glob("playing-*.log")):
-        with log.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue  # somebody is playing
-            saved.append(_save(log))
+        lock = _log_lock(log)
+        try:
+            with lock.acquire(blocking=False):
+                saved.append(_save(log))
+        except Timeout:
+            continue  # somebody is playing
+        Path(lock.lock_file).unlink(missing_ok=True)
     return [shard for shard in saved if shard]
 
 # %% ../../nbs/widgets.game.ipynb #625f531d
 def _check_folder(folder: Path, world: World) -> None:
-    "DatasetError where the folder holds something that this recording can't be added to"
+    "DatasetError where the folder holds episodes that a person's can't be added to"
     if not any(folder.glob("shard-*/shard.json")):
         return
     for about in Dataset(folder).about:
         if about["policy"].get("policy") != "human":
-            raise DatasetError(
-                f"{show_path(folder)} holds episodes of {about['policy'].get('job', 'another policy')}; a person's go into a folder of their own: give another"
-            )
+            other = f"{show_path(folder)} holds episodes of {about['policy'].get('job', 'another policy')}"
+            raise DatasetError(f"{other}; a person's go into a folder of their own: give another")
         for name in WORLD:
             if about[name] != getattr(world, name):
-                raise DatasetError(
-                    f"{show_path(folder)} holds episodes with {name} {about[name]}, this game has {getattr(world, name)}; give another folder"
-                )
+                other = f"{show_path(folder)} holds episodes with {name} {about[name]}"
+                raise DatasetError(f"{other}, this game has {getattr(world, name)}; give another folder")
 
 # %% ../../nbs/widgets.game.ipynb #29fd51a2
-class Recording:
+class EpisodeLog:
     "The log of the episode that is being played"
 
     def __init__(
@@ -127,67 +117,80 @@ class Recording:
         world: World,
         seed: int,
     ):
-        with _alone(folder):
+        with _folder_lock(folder):
             rescue(folder)
-            taken = [
-                int(p.name.removesuffix(".log").split("-")[1])
-                for pattern in ("playing-*.log", "shard-*")
-                for p in folder.glob(pattern)
-            ]
-            self.number = max(taken, default=-1) + 1
+            self.number = _next_number(folder)
             self.shard, self.log = f"shard-{self.number:09d}", folder / f"playing-{self.number:09d}.log"
+            self.lock = _log_lock(self.log)
+            self.lock.acquire()
             self.file = self.log.open("xb", buffering=0)
-            fcntl.flock(self.file, fcntl.LOCK_EX)
             self.row = np.zeros((), _row(world.spec, len(world.achievement_names)))
-            about = dict(
-                schema=SCHEMA,
-                shard=self.shard,
-                step=self.number,
-                achievements=len(world.achievement_names),
-                world={name: getattr(world, name) for name in WORLD},
-                policy=dict(policy="human", seed=seed, world=self.number),
-            )
-            self._write(json.dumps(about).encode() + b"\n")
+            self._write(json.dumps(self._header(world, seed)).encode() + b"\n")
 
-    def add(self, **columns) -> None:  # those of `_row`
-        "A step, on disk when this returns; OSError where there is no room, and then the log is as before"
-        for name, value in columns.items():
-            self.row[name] = value
-        self._write(self.row.tobytes())
+    def _header(self, world: World, seed: int) -> dict:
+        "What is needed to turn the rows into a shard"
+        return dict(
+            schema=SCHEMA,
+            shard=self.shard,
+            step=self.number,
+            achievements=len(world.achievement_names),
+            world={name: getattr(world, name) for name in WORLD},
+            policy=dict(policy="human", seed=seed, world=self.number),
+        )
 
-    def _write(self, data: bytes) -> None:
-        at, written = self.file.tell(), 0
-        try:
-            written = self.file.write(data)
-        finally:
-            if written != len(data):
-                self.file.truncate(at)
-                self.file.seek(at)
+
+def _next_number(folder: Path) -> int:
+    "One more than the numbers of all logs and shards"
+    paths = [path for pattern in ("playing-*.log", "shard-*") for path in folder.glob(pattern)]
+    return 1 + max((int(path.name.removesuffix(".log").split("-")[1]) for path in paths), default=-1)
+
+# %% ../../nbs/widgets.game.ipynb #cf9afa14
+@patch
+def add(self: EpisodeLog, **columns) -> None:  # those of `_row`
+    "Writes a step, on disk when this returns; OSError where there is no room, and then the log is as before"
+    for name, value in columns.items():
+        self.row[name] = value
+    self._write(self.row.tobytes())
+
+
+@patch
+def _write(self: EpisodeLog, data: bytes) -> None:
+    "Appends all of the data or nothing"
+    start, written = self.file.tell(), 0
+    try:
+        written = self.file.write(data)
+    finally:
         if written != len(data):
-            raise OSError(f"no room for another step in {show_path(self.log)}; make room and press the key again")
+            self.file.truncate(start)
+            self.file.seek(start)
+    if written != len(data):
+        raise OSError(f"no room for another step in {show_path(self.log)}; make room and press the key again")
 
-    def save(self) -> Path | None:
-        "The episode as a shard, None where no step was played"
-        saved = _save(self.log)
-        self.file.close()
-        return saved
+
+@patch
+def save(self: EpisodeLog) -> Path | None:
+    "Turns the log into a shard; None where no step was played"
+    shard = _save(self.log)
+    self.file.close()
+    self.lock.release()
+    Path(self.lock.lock_file).unlink(missing_ok=True)
+    return shard
 
 # %% ../../nbs/widgets.game.ipynb #da919150
-@partial(jax.jit, static_argnums=0)
-def _step(world: World, key: jax.Array, step, state, action):
-    "The next state, and what `Recording.add` wants of it"
-    state, reward, terminated, truncated = world.step(jax.random.fold_in(key, step), state, action)
-    return state, dict(
-        codes=world.encode(state),
-        reward=reward,
-        terminated=terminated,
-        truncated=truncated,
-        unlocked=state.achievements.astype(bool),
-    )
+@partial(jax.jit, static_argnames="world")
+def _step(states, key: jax.Array, step, action, *, world: World):
+    "One step of the one environment that is played"
+    return step_states(world, jax.random.fold_in(key, step)[None], states, action)
+
+
+@partial(jax.jit, static_argnames="world")
+def _observe(states, *, world: World):
+    "What the player of the one environment sees, (1, width) uint8"
+    return jax.vmap(world.encode)(states)
 
 # %% ../../nbs/widgets.game.ipynb #dc73433b
 class Game:
-    "One world after another, played an action at a time and recorded; DatasetError where the folder can't take the recording"
+    "One world after another, played and recorded an action at a time; DatasetError where the folder can't take it"
 
     def __init__(
         self,
@@ -195,75 +198,63 @@ class Game:
         world: World,
         seed: int = 0,  # decides the worlds, with the number of the episode
     ):
-        self.folder, self.world, self.seed, self.recording = resolve(folder), world, seed, None
+        self.folder, self.world, self.seed, self.episode = resolve(folder), world, seed, None
+        self.person = PersonPolicy(world)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _alone(self.folder):
+        with _folder_lock(self.folder):
             remove_leftovers(self.folder)
             rescue(self.folder)
         _check_folder(self.folder, world)
         use_compile_cache()
         self.new()
-        jax.block_until_ready(self._next(0))
+        jax.block_until_ready(self._next(np.zeros(1, np.int32)))  # compiled before the first key
 
     def new(self) -> None:
         "Saves the episode as it stands and begins another in a new world"
         self.save()
-        self.recording = Recording(self.folder, self.world, self.seed)
-        self.shard = self.recording.shard
-        world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.recording.number))
-        self.state = jax.tree.map(lambda x: x[0], self.world.reset_many(world_key, 1))
-        self.codes, self.step, self.total, self.over, self.last = (
-            np.asarray(_seen(self.world, self.state)),
-            0,
-            0.0,
-            "",
-            ("", 0.0, []),
-        )
+        self.episode = EpisodeLog(self.folder, self.world, self.seed)
+        self.shard = self.episode.shard
+        world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.episode.number))
+        self.state = self.world.reset_many(world_key, 1)
+        self.codes = np.asarray(_observe(self.state, world=self.world))[0]
+        self.step, self.total, self.over, self.last = 0, 0.0, "", ("", 0.0, [])
         self.unlocked = np.zeros(len(self.world.achievement_names), bool)
-        self.recording.add(codes=self.codes, action=0, reward=0, terminated=False, truncated=False, unlocked=False)
+        self.episode.add(codes=self.codes, action=0, reward=0, terminated=False, truncated=False, unlocked=False)
 
     def save(self) -> Path | None:
         "The episode as a shard, cut where it still runs"
-        recording, self.recording = self.recording, None
-        return recording.save() if recording else None
-
-# %% ../../nbs/widgets.game.ipynb #5807c4da
-@partial(jax.jit, static_argnums=0)
-def _seen(world: World, state):
-    return world.encode(state)
+        episode, self.episode = self.episode, None
+        return episode.save() if episode else None
 
 # %% ../../nbs/widgets.game.ipynb #2f9e5e5e
 @patch
-def _next(self: Game, action: int):
-    return _step(self.world, self.key, np.int32(self.step), self.state, np.int32(action))
+def _next(self: Game, action: np.ndarray):
+    "The states after an action (1,), and what happened"
+    return _step(self.state, self.key, np.int32(self.step), action, world=self.world)
 
 # %% ../../nbs/widgets.game.ipynb #eff63c79
 @patch
 def play(self: Game, action: str) -> None:
     "One action by its name; where it ends the episode, the shard is written. ValueError after the end"
-    if self.recording is None:
+    if self.episode is None:
         raise ValueError("this episode is over; new() begins another")
-    parts = unpack(self.codes)
-    dozing = any(parts.scalar(name) > 0 for name in ("sleeping", "resting") if name in parts.spec.scalar_names)
-    number = 0 if dozing else self.world.action_names.index(action)
-    state, row = self._next(number)
-    row = {name: np.asarray(x) for name, x in row.items()}
-    self.recording.add(action=number, **row)
-    new = [
-        name
-        for name, is_new in zip(self.world.achievement_names, row["unlocked"] & ~self.unlocked, strict=True)
-        if is_new
-    ]
-    self.state, self.codes, self.unlocked, self.step, self.total = (
-        state,
-        row["codes"],
-        row["unlocked"],
-        self.step + 1,
-        self.total + float(row["reward"]),
-    )
-    self.last, self.over = (
-        (self.world.action_names[number], float(row["reward"]), new),
-        "dead" if row["terminated"] else "time is up" if row["truncated"] else "",
-    )
+    self.person.press(action)
+    chosen, *_ = self.person.act(None, self.codes[None], None, None, np.array([self.step == 0]))
+    state, out = self._next(chosen)
+    out = jax.tree.map(lambda x: np.asarray(x)[0], out)
+    happened = dict(reward=out.reward, terminated=out.terminated, truncated=out.truncated, unlocked=out.achievements)
+    self.episode.add(codes=out.codes, action=chosen[0], **happened)
+    self._note(int(chosen[0]), state, out)
     if self.over:
         self.save()
+
+# %% ../../nbs/widgets.game.ipynb #59bafd16
+@patch
+def _note(self: Game, action: int, state, out) -> None:
+    "Keeps what the page shows of a step"
+    is_new = out.achievements & ~self.unlocked
+    new = [name for name, unlocked in zip(self.world.achievement_names, is_new, strict=True) if unlocked]
+    self.state, self.codes, self.unlocked = state, out.codes, out.achievements
+    self.step, self.total = self.step + 1, self.total + float(out.reward)
+    self.last = self.world.action_names[action], float(out.reward), new
+    self.over = "dead" if out.terminated else "time is up" if out.truncated else ""

@@ -14,12 +14,13 @@ from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..nets.agent import Agent
+from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
 from .board import Board
 from .editor import Editing, Editor, show
 from .future import Future
 from .keep import Keep
-from .live import Played
+from .live import hidden_states_along
 from craftax_nb.widgets.panels import (
     AGENTS,
     RETURN,
@@ -166,15 +167,15 @@ def _trace(self: Inspector, number: int) -> Trace:
             made = trace(self.dataset, number, agents, self.gamma)
         else:
             played, player = self.live[number]
-            label = lambda agent: played.label if agent.spec.hidden_dim and agent.recipe == player.recipe else None
+            episode, hidden = to_episode(played), hidden_states_along(played)
+            label = lambda agent: hidden if agent.spec.hidden_dim and agent.recipe == player.recipe else None
             readings = [
-                read(a, played.episode, label(a), "another agent played here, without its hidden states")
-                for a in agents
+                read(a, episode, label(a), "another agent played here, without its hidden states") for a in agents
             ]
             made = trace_of(
                 World(self.dataset.env_name),
                 f"played here {-number}",
-                played.episode,
+                episode,
                 readings,
                 self.gamma,
                 played.states,
@@ -302,11 +303,11 @@ def _key(self: Inspector, key: str, shift: bool) -> None:
 
 # %% ../../nbs/widgets.inspector.ipynb #bd669448
 @patch
-def _played(self: Inspector, played: Played, agent: Agent) -> None:
+def _played(self: Inspector, played: Record, agent: Agent) -> None:
     "An episode that was played here, to choose from now on; shown at its middle"
-    number, steps = -len(self.live) - 1, len(played.episode)
+    number, steps = -len(self.live) - 1, len(played.action)
     self.live[number] = played, agent
-    said = f"played here {-number}: return {played.episode.reward.sum():.1f}, {steps} steps"
+    said = f"played here {-number}: return {played.reward.sum():.1f}, {steps} steps"
     with self.picker.hold_trait_notifications():
         self.picker.options = [(said, number), *self.picker.options]
     self.picker.value = number

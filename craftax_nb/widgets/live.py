@@ -6,107 +6,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from ..data.shards import Episode
-from ..evaluation.rollout import agent_cadence, check_labeller
 from ..nets.agent import Agent
+from ..play.episodes import EpisodePlayer
+from ..play.reader import Reader
+from ..play.types import Record, episode_steps, join_steps, to_episode
 from ..world.env import World
 from ..world.rules import as_numpy
 
 # %% auto #0
-__all__ = ['Step', 'Played', 'play_here']
-
-# %% ../../nbs/widgets.live.ipynb #6f1b6434
-class Step(NamedTuple):
-    "What happened at a step"
-
-    action: jax.Array  # () int
-    reward: jax.Array  # () float32
-    terminated: jax.Array  # () bool
-    truncated: jax.Array  # () bool
-    log_prob: jax.Array  # () float32
-    value: jax.Array  # () float32
-    achievements: jax.Array  # (achievements,) bool, after it
-
-# %% ../../nbs/widgets.live.ipynb #54feac04
-@partial(jax.jit, static_argnums=0)
-def _play(world: World, agent: Agent, state, codes, label, memory, key, first):
-    "The next state, its code, the agent's memory, and the `Step`"
-    logits, value, memory = agent.apply(codes[None], None if label is None else label[None], memory, first[None])
-    key_action, key_step = jax.random.split(key)
-    action = jax.random.categorical(key_action, logits[0])
-    state, reward, terminated, truncated = world.step(key_step, state, action)
-    log_prob = jax.nn.log_softmax(logits[0])[action]
-    return (
-        state,
-        world.encode(state),
-        memory,
-        Step(action, reward, terminated, truncated, log_prob, value[0], state.achievements.astype(bool)),
-    )
+__all__ = ['KEPT', 'play_here', 'hidden_states_along']
 
 # %% ../../nbs/widgets.live.ipynb #ef95b611
-class Played(NamedTuple):
-    "An episode of T steps with the world behind it"
+KEPT = ("log_prob", "value", "hidden_state", "hidden_age", "achievements")
 
-    episode: Episode
-    states: list  # (T + 1) states of one environment, in numpy
-    label: np.ndarray | None  # (T + 1, hidden_dim) float32, what the agent was told; None for a plain agent
 
-# %% ../../nbs/widgets.live.ipynb #b1c63ded
 def play_here(
     agent: Agent,
     world: World,
     seed: int = 0,
     max_steps: int = 500,  # then it is cut; a state of Craftax is 0.3 MB
-    labeller: Callable | None = None,  # codes (1, width), past -> (1, hidden_dim); for an augmented agent
-    told: Callable = lambda step: None,  # is told the number of each step
-) -> Played:
-    "Plays one episode and keeps every state; ValueError for an augmented agent without a labeller"
-    check_labeller(agent, labeller)
-    cadence, history = agent_cadence(agent), agent.recipe.history if agent.recipe else 0
-    key = jax.random.key(seed)
-    state = jax.tree.map(lambda x: x[0], world.reset_many(key, 1))
-    states, codes, labels, steps, memory = (
-        [as_numpy(state)],
-        [np.asarray(jax.jit(world.encode)(state))],
-        [],
-        [],
-        agent.initial(1),
-    )
-    while len(steps) < max_steps and not (steps and (steps[-1].terminated or steps[-1].truncated)):
-        t = len(steps)
-        if agent.spec.hidden_dim and t % cadence == 0:
-            labels.append(_hidden(labeller, codes, history))
-        label = labels[-1] if labels else None
-        state, code, memory, step = _play(
-            world, agent, state, codes[-1], label, memory, jax.random.fold_in(key, t), np.bool_(t == 0)
-        )
-        states.append(as_numpy(state)), codes.append(np.asarray(code)), steps.append(jax.tree.map(np.asarray, step))
-        told(t + 1)
-    label = np.stack([labels[min(t // cadence, len(labels) - 1)] for t in range(len(codes))]) if labels else None
-    return Played(_episode(codes, steps), states, label)
+    labeller: Callable
+    | None = None,  # codes (1, width), past -> (1, hidden_dim); for an agent that reads hidden states
+    progress: Callable = lambda step: None,  # called with the number of each step
+) -> Record:  # (T, ...) of one episode, with its T + 1 states
+    "Plays one episode and keeps every state; ValueError where an agent that reads hidden states has no labeller"
+    reader, key = Reader(agent, labeller), jax.random.key(seed)
+    player = EpisodePlayer(agent, world, seed, 1, reader, KEPT)
+    player.put(0, [0], player.start(world.reset_many(key, 1), key[None]), [0])
+    player.slot_episode[0] = 0
+    states, parts = [_state(player)], []
+    while len(parts) < max_steps and np.asarray(player.blocks[0].alive)[0]:
+        if reader.due(len(parts)):
+            player.query()
+        record = jax.tree.map(np.asarray, player.advance(1, max_steps)[0])
+        parts.append(episode_steps(record, 0))
+        states.append(_state(player))
+        progress(len(parts))
+    return join_steps(parts, player.blocks[0].codes[0])._replace(states=states)
+
+# %% ../../nbs/widgets.live.ipynb #f0fb4142
+def _state(player: EpisodePlayer):
+    "The state of the one environment that is played, in numpy"
+    return as_numpy(jax.tree.map(lambda x: x[0], player.blocks[0].states))
 
 # %% ../../nbs/widgets.live.ipynb #409f7a33
-def _hidden(labeller: Callable, codes: list, history: int) -> np.ndarray:
-    "The hidden state of the last code, with as many before it as the recipe wants"
-    if not history:
-        return labeller(codes[-1][None])[0]
-    before = [np.zeros_like(codes[0])] * history + codes[:-1]
-    return labeller(codes[-1][None], np.stack(before[-history:])[:, None])[0]
-
-# %% ../../nbs/widgets.live.ipynb #2664dc8a
-def _episode(codes: list, steps: list[Step]) -> Episode:
-    "The steps as a recorded episode; cut where it had not ended"
-    column = {name: np.stack(x) for name, x in Step(*zip(*steps, strict=True))._asdict().items()}
-    reached = column.pop("achievements")
-    unlocked = np.where(reached.any(0), reached.argmax(0), -1).astype(np.int32)
-    ended = bool(column["terminated"][-1] or column["truncated"][-1])
-    column["truncated"][-1] |= not ended
-    return Episode(
-        np.stack(codes), **column | {"action": column["action"].astype(np.uint8)}, unlocked=unlocked, cut=not ended
-    )
+def hidden_states_along(
+    record: Record,  # of one episode
+) -> np.ndarray | None:  # (T + 1, hidden_dim) float32, None for an agent that reads none
+    "The hidden states that the agent held, one for each observation of the episode"
+    hidden = record.hidden_state
+    return None if hidden is None else np.concatenate([hidden, hidden[-1:]])

@@ -12,9 +12,9 @@ from pathlib import Path
 import anywidget
 import ipywidgets as widgets
 import traitlets
-from ..data.golden import Golden, golden, mark
 from fastcore.basics import patch
 
+from ..data.golden import Golden, golden, mark
 from .game import Game
 from ..world.draw import draw, png
 from ..world.env import World
