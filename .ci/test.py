@@ -128,7 +128,9 @@ def source_checks():
         Check("nbdev_export changes nothing", lambda: unchanged_by("nbdev_export")),
         Check("README is what index says", lambda: call(sys.executable, ".ci/readme.py", "--check")),
         Check("ruff check", lambda: call(BIN / "ruff", "check", "--force-exclude", ".")),
-        Check("ruff format", lambda: call(BIN / "ruff", "format", "--check", "nbs", ".ci")),
+        Check(
+            "ruff format", lambda: call(BIN / "ruff", "format", "--check", "--output-format", "concise", "nbs", ".ci")
+        ),
     ]
 
 
