@@ -60,17 +60,11 @@ def execute(path: Path) -> dict[str, list]:
     for cell in notebook.cells:
         if cell.cell_type == "code" and FLAG.search(cell.source) and not is_figure(cell):
             cell.source = ""
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        timeout=None,
-        resources={"metadata": {"path": path.parent}},
-        coalesce_streams=True,
-        startup_timeout=300,
-    )
-    client.execute()
-    figures = [cell for cell in notebook.cells if cell.cell_type == "code" and is_figure(cell)]
-    return {cell.id: [kept for o in cell.outputs if (kept := stored(o))] for cell in figures}
+    options = {"kernel_name": "python3", "timeout": None, "startup_timeout": 300, "coalesce_streams": True}
+    options |= {"resources": {"metadata": {"path": str(path.parent)}}, "extra_arguments": ["--log-level=ERROR"]}
+    NotebookClient(notebook, **options).execute()
+    outputs = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code" and is_figure(cell)}
+    return {id: [kept for o in several if (kept := stored(o))] for id, several in outputs.items()}
 
 
 def make(path: Path, run: bool) -> None:
@@ -108,21 +102,20 @@ def machine_paths(output: dict) -> list[str]:
 
 def main(names: list[str], check: bool) -> int:
     "The exit code: 1 if `check` finds problems"
-    count = 0
-    for path in sorted((ROOT / "nbs").glob("*.ipynb")):
-        if names and path.stem not in names:
-            continue
-        notebook = json.loads(path.read_text())
-        if check:
-            lines = [f"{path.name}: {p}\n" for p in problems(notebook)]
-            print("".join(lines), end="")
-            count += len(lines)
-            continue
-        skipped = "skip_exec: true" in "".join(notebook["cells"][0]["source"])
-        run = any(map(is_figure, notebook["cells"])) and (path.stem in names or not skipped)
+    paths = [path for path in sorted((ROOT / "nbs").glob("*.ipynb")) if not names or path.stem in names]
+    if missing := {*names} - {path.stem for path in paths}:
+        raise SystemExit(f"nbs/ has no notebook {', '.join(sorted(missing))}")
+    if check:
+        lines = [f"{path.name}: {p}\n" for path in paths for p in problems(json.loads(path.read_text()))]
+        print("".join(lines), end="")
+        return int(bool(lines))
+    for path in paths:
+        cells = json.loads(path.read_text())["cells"]
+        skipped = "skip_exec: true" in "".join(cells[0]["source"]) and not names
+        run = any(map(is_figure, cells)) and not skipped
         make(path, run)
         print(f"{'executed' if run else 'cleaned '} {path.name}", flush=True)
-    return int(count > 0)
+    return 0
 
 
 if __name__ == "__main__":
