@@ -12,6 +12,10 @@ import re
 import sys
 from pathlib import Path
 
+import nbformat
+from nbclient import NotebookClient
+from PIL import Image
+
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 100_000  # characters of stored outputs in one notebook
 KEPT = ("text/plain", "text/html", "text/markdown", "image/png", "image/jpeg", "image/svg+xml")
@@ -26,13 +30,10 @@ def is_figure(cell: dict) -> bool:
 
 def small_png(data: str) -> str:
     "A PNG in base64 with at most 256 colours, if that is smaller"
-    from PIL import Image
-
     image = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA")
-    page = Image.new("RGBA", image.size, "white")
-    page.alpha_composite(image)
-    reduced, buffer = page.convert("RGB").quantize(256, dither=Image.Dither.NONE), io.BytesIO()
-    reduced.save(buffer, "PNG", optimize=True)
+    page, buffer = Image.new("RGB", image.size, "white"), io.BytesIO()
+    page.paste(image, mask=image)
+    page.quantize(256, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return min(base64.b64encode(buffer.getvalue()).decode(), data.strip(), key=len)
 
 
@@ -51,9 +52,6 @@ def stored(output: dict) -> dict | None:
 
 def execute(path: Path) -> dict[str, list]:
     "Runs a notebook as Jupyter does; the outputs of its cells tagged `figure`, by the cells' ids"
-    import nbformat
-    from nbclient import NotebookClient
-
     os.environ.pop("MPLBACKEND", None)
     os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
     notebook = nbformat.read(path, as_version=4)
@@ -111,9 +109,8 @@ def main(names: list[str], check: bool) -> int:
         return int(bool(lines))
     for path in paths:
         cells = json.loads(path.read_text())["cells"]
-        skipped = "skip_exec: true" in "".join(cells[0]["source"]) and not names
-        run = any(map(is_figure, cells)) and not skipped
-        make(path, run)
+        skipped = not names and "skip_exec: true" in "".join(cells[0]["source"])
+        make(path, run := any(map(is_figure, cells)) and not skipped)
         print(f"{'executed' if run else 'cleaned '} {path.name}", flush=True)
     return 0
 
