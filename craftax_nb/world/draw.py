@@ -16,22 +16,20 @@ import numpy as np
 from PIL import Image
 
 from .codes import Unpacked, unpack
-from .layout import EMPTY, FULL, ObsSpec
+from .layout import ARMOUR, CLASSIC, EMPTY, FULL, ObsSpec
 
 # %% auto #0
-__all__ = ['FILES', 'PLAYER', 'NIGHT', 'LUMINANCE', 'FULL_CELLS', 'CLASSIC_CELLS', 'PIECES', 'SILENT', 'GHOSTS', 'ALWAYS',
+__all__ = ['FILES', 'PLAYER', 'NIGHT', 'LUMINANCE', 'FULL_CELLS', 'CLASSIC_CELLS', 'PIECES', 'NUMBERLESS', 'GHOSTS', 'ALWAYS',
            'GLOWS', 'LARGEST', 'assets', 'texture', 'file_of', 'tile_tables', 'over', 'largest', 'cell', 'draw', 'png']
 
 # %% ../../nbs/world.draw.ipynb #726870ee
 @cache
 def assets(spec: ObsSpec) -> Path:
     "The folder with the game's textures"
-    package = (
-        Path(find_spec("craftax").origin).parent
-        if find_spec("craftax").origin
-        else Path(next(iter(find_spec("craftax").submodule_search_locations)))
-    )
-    return package / ("craftax" if spec is FULL else "craftax_classic") / "assets"
+    spec_of_package = find_spec("craftax")
+    package = spec_of_package.origin or next(iter(spec_of_package.submodule_search_locations))
+    folder = Path(package).parent if spec_of_package.origin else Path(package)
+    return folder / ("craftax" if spec is FULL else "craftax_classic") / "assets"
 
 # %% ../../nbs/world.draw.ipynb #bb6547cf
 @lru_cache(maxsize=2048)
@@ -64,14 +62,7 @@ FILES = {
     "large fireball": "fireball",
     "large iceball": "iceball",
 }
-PLAYER = (
-    "player-down",
-    "player-left",
-    "player-right",
-    "player-up",
-    "player-down",
-    "player-sleep",
-)  # by direction; the last one sleeps
+PLAYER = [f"player-{pose}" for pose in "down left right up down sleep".split()]  # by direction; the last one sleeps
 
 
 def file_of(
@@ -87,16 +78,16 @@ def tile_tables(
     spec: ObsSpec,
     size: int,  # pixels
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    "Blocks (256, size, size, 3), items (…, size, size, 4), creatures (…, 4 ways they fly, size, size, 4), the player (6, size, size, 4)"
+    """Blocks (256, size, size, 3), items (…, size, size, 4), creatures (…, 4 directions of flight, size, size, 4)
+    and the player (6, size, size, 4)"""
     blocks = np.zeros((256, size, size, 3), np.float32)  # `DARK` and darkness stay black
     for i, name in enumerate(spec.block_names):
         if name != "darkness":
             blocks[i] = 128 if name == "out_of_bounds" else texture(spec, file_of(name), size)[..., :3]
     nothing, soft = np.zeros((size, size, 4), np.float32), spec is not FULL
     items = np.stack([nothing, *(texture(spec, file_of(name), size) for name in spec.item_names[1:])])
-    mobs = np.stack(
-        [nothing if "unused" in n else texture(spec, file_of(n), size, soft and n != "arrow") for n in spec.mob_names]
-    )
+    mob = lambda n: nothing if "unused" in n else texture(spec, file_of(n), size, soft and n != "arrow")
+    mobs = np.stack([mob(name) for name in spec.mob_names])
     flying = np.stack([mobs, mobs[:, ::-1], mobs.swapaxes(1, 2), mobs[:, ::-1].swapaxes(1, 2)], 1)
     return blocks, items, flying, np.stack([texture(spec, name, size, soft) for name in PLAYER])
 
@@ -105,36 +96,40 @@ def over(below: np.ndarray, above: np.ndarray) -> np.ndarray:
     "`above` (…, 4) laid over the colours `below` (…, 3)"
     return below * (1 - above[..., 3:]) + above[..., :3] * above[..., 3:]
 
+# %% ../../nbs/world.draw.ipynb #7c227bb4
+def _blocks_and_items(parts: Unpacked) -> tuple[np.ndarray, np.ndarray]:  # (n, rows, columns) each
+    "What is drawn on each tile: the code's, but for the necromancer's guard and a blocked ladder"
+    spec, blocks, items = parts.spec, parts.blocks, parts.items
+    if spec is CLASSIC:
+        return blocks, items
+    block, item = spec.block_names.index, spec.item_names.index
+    vulnerable = (parts.scalar("boss_vulnerable") > 0)[:, None, None]
+    closed = (parts.scalar("ladder_open") == 0)[:, None, None]
+    blocks = np.where((blocks == block("necromancer")) & vulnerable, block("necromancer_vulnerable"), blocks)
+    items = np.where((items == item("ladder_down")) & closed, item("ladder_down_blocked"), items)
+    return blocks, items
+
 # %% ../../nbs/world.draw.ipynb #66243533
 def _map(
     parts: Unpacked,
     size: int,  # pixels
 ) -> np.ndarray:  # (n, rows, columns, size, size, 3) float32
+    "All tiles of the view by full light: blocks, items, the player, creatures"
     spec, n = parts.spec, len(parts.blocks)
-    blocks, items, mobs, player = tile_tables(spec, size)
-    shown, lying = parts.blocks, parts.items
-    if spec is FULL:
-        boss, down = spec.block_names.index("necromancer"), spec.item_names.index("ladder_down")
-        vulnerable, closed = parts.scalar("boss_vulnerable") > 0, parts.scalar("ladder_open") == 0
-        shown = np.where(
-            (shown == boss) & vulnerable[:, None, None], spec.block_names.index("necromancer_vulnerable"), shown
-        )
-        lying = np.where((lying == down) & closed[:, None, None], spec.item_names.index("ladder_down_blocked"), lying)
-    tiles = blocks[shown]
-    at = np.nonzero(lying)
-    tiles[at] = over(tiles[at], items[lying[at]])
-    middle = spec.map_shape[0] // 2, spec.map_shape[1] // 2
+    block_table, item_table, mob_table, player_table = tile_tables(spec, size)
+    blocks, items = _blocks_and_items(parts)
+    tiles, at = block_table[blocks], np.nonzero(items)
+    tiles[at] = over(tiles[at], item_table[items[at]])
+    row, column = spec.map_shape[0] // 2, spec.map_shape[1] // 2
     pose = np.where(parts.scalar("sleeping") > 0, 5, parts.scalar("direction").clip(0, 4))
-    tiles[:, middle[0], middle[1]] = over(tiles[:, middle[0], middle[1]], player[pose])
+    tiles[:, row, column] = over(tiles[:, row, column], player_table[pose])
     flat = tiles.reshape(n, spec.tiles, size, size, 3)
     for slot in range(spec.mob_slots):
-        row = np.flatnonzero(parts.mob_tile[:, slot] != EMPTY)
-        tile, mob = parts.mob_tile[row, slot], parts.mob_id[row, slot]
-        way = np.maximum(parts.flight[row, slot], 1) - 1  # what rests is drawn like what flies up
-        flat[row, tile] = over(flat[row, tile], mobs[mob, way])
-    if spec is FULL:
-        tiles *= (parts.brightness / np.float32(255))[..., None, None, None]
-    return tiles
+        state = np.flatnonzero(parts.mob_tile[:, slot] != EMPTY)
+        tile, mob = parts.mob_tile[state, slot], parts.mob_id[state, slot]
+        flight = np.maximum(parts.flight[state, slot], 1) - 1  # what rests is drawn like what flies up
+        flat[state, tile] = over(flat[state, tile], mob_table[mob, flight])
+    return tiles * (parts.brightness / np.float32(255))[..., None, None, None] if spec is FULL else tiles
 
 # %% ../../nbs/world.draw.ipynb #e796a076
 NIGHT = np.array([0, 16, 64], np.float32)
@@ -148,13 +143,13 @@ def _mask(spec: ObsSpec, size: int) -> np.ndarray:  # (rows * size, columns * si
     if spec is FULL:
         far = np.hypot(np.arange(height)[:, None] - height // 2, np.arange(width) - width // 2)
         return (far / far.max()).astype(np.float32)
-    return (1 - np.exp(-2 * (np.linspace(-1, 1, height)[:, None] ** 2 + np.linspace(-1, 1, width) ** 2))).astype(
-        np.float32
-    )
+    far = np.linspace(-1, 1, height)[:, None] ** 2 + np.linspace(-1, 1, width) ** 2
+    return (1 - np.exp(-2 * far)).astype(np.float32)
 
 # %% ../../nbs/world.draw.ipynb #acca7955
 @partial(jax.jit, static_argnums=1)
 def _noise(keys: jax.Array, shape: tuple[int, int]) -> jax.Array:  # (n, height, width) float32
+    "The night's grey dots, as upstream draws them"
     return jax.vmap(lambda key: jax.random.uniform(key, shape) * 95 + 32)(keys)
 
 # %% ../../nbs/world.draw.ipynb #a804396b
@@ -163,75 +158,70 @@ def _light(
     tiles: np.ndarray,  # (n, rows, columns, size, size, 3)
     keys,  # (n,) keys of the noise, None for none
 ) -> np.ndarray:  # as `tiles`
-    spec, size = parts.spec, tiles.shape[3]
-    day, asleep = parts.scalar("light"), (parts.scalar("sleeping") > 0)[:, None, None, None, None, None]
+    "The tiles as the night and sleep show them"
+    spec, asleep = parts.spec, (parts.scalar("sleeping") > 0)[:, None, None, None, None, None]
+    day = parts.scalar("light")
     if spec is FULL:
         day = np.where(parts.scalar("floor") == 0, day, np.float32(1))
     day = day[:, None, None, None, None, None]
-    grey, dots = 2 * np.maximum(0.5 - day, 0), tiles
-    if keys is not None:
-        split = lambda x: x.reshape(-1, spec.map_shape[0], size, spec.map_shape[1], size, 1).swapaxes(2, 3)
-        thick = grey * split(_mask(spec, size))
-        dots = (1 - thick) * tiles + thick * split(np.asarray(_noise(keys, tuple(k * size for k in spec.map_shape))))
-    elif spec is FULL:  # upstream's own way without
-        dots = (1 - grey / 2) * tiles + grey / 2 * 64
+    dots = _dotted(spec, tiles, 2 * np.maximum(0.5 - day, 0), keys)
     if spec is FULL:
         return (day * tiles + (1 - day) * (0.5 * dots + 0.5 * NIGHT)) * np.where(asleep, 0.5, 1).astype(np.float32)
     night = 0.5 * (0.4 * dots + 0.6 * (dots @ LUMINANCE)[..., None]) + 0.5 * NIGHT
     tiles = day * tiles + (1 - day) * night
     return np.where(asleep, 0.5 * (tiles @ LUMINANCE)[..., None] + np.array([0, 0, 8], np.float32), tiles)
 
+# %% ../../nbs/world.draw.ipynb #2f8de495
+def _dotted(
+    spec: ObsSpec,
+    tiles: np.ndarray,  # (n, rows, columns, size, size, 3)
+    grey: np.ndarray,  # how much of the noise there is, 0 by day and 1 at midnight, broadcasts to `tiles`
+    keys,  # (n,) keys of the noise, None for none
+) -> np.ndarray:  # as `tiles`
+    "The tiles under the night's noise; Craftax without noise has an even grey instead, as upstream"
+    if keys is None:
+        return (1 - grey / 2) * tiles + grey / 2 * 64 if spec is FULL else tiles
+    (rows, columns), size = spec.map_shape, tiles.shape[3]
+    by_tile = lambda x: x.reshape(-1, rows, size, columns, size, 1).swapaxes(2, 3)
+    thick = grey * by_tile(_mask(spec, size))
+    return (1 - thick) * tiles + thick * by_tile(np.asarray(_noise(keys, (rows * size, columns * size))))
+
 # %% ../../nbs/world.draw.ipynb #10700508
-FULL_CELLS = {  # row and column below the map, by scalar
-    **{name: (0, i) for i, name in enumerate("health food drink energy mana".split())},
-    "floor": (0, 6),
-    "xp": (0, 9),
-    **{name: (1, i) for i, name in enumerate("coal iron diamond sapphire ruby sapling bow".split())},
-    "sword": (1, 8),
-    "dexterity": (1, 9),
-    **{name: (2, i) for i, name in enumerate("wood stone torches books fireball iceball arrows".split())},
-    "pickaxe": (2, 8),
-    "strength": (2, 9),
-    **{
-        name: (3, i)
-        for i, name in enumerate(f"potion_{colour}" for colour in "red green blue pink cyan yellow".split())
-    },
-    "intelligence": (3, 9),
-    **{f"armour_{i}": (i, 7) for i in range(4)},
+def _row(row: int, names: str, start: int = 0) -> dict[str, tuple[int, int]]:
+    "Cells beside each other: row and column below the map, by scalar"
+    return {name: (row, start + i) for i, name in enumerate(names.split())}
+
+
+FULL_CELLS = {
+    **_row(0, "health food drink energy mana"),
+    **{"floor": (0, 6), "xp": (0, 9)},
+    **_row(1, "coal iron diamond sapphire ruby sapling bow"),
+    **{"sword": (1, 8), "dexterity": (1, 9)},
+    **_row(2, "wood stone torches books fireball iceball arrows"),
+    **{"pickaxe": (2, 8), "strength": (2, 9)},
+    **_row(3, "potion_red potion_green potion_blue potion_pink potion_cyan potion_yellow"),
+    **{"intelligence": (3, 9)},
+    **{name: (i, 7) for i, name in enumerate(ARMOUR)},
 }
 CLASSIC_CELLS = {
-    **{name: (0, i) for i, name in enumerate("health food drink energy sapling wood stone coal iron".split())},
-    **{
-        name: (1, i)
-        for i, name in enumerate(
-            "diamond wood_pickaxe stone_pickaxe iron_pickaxe wood_sword stone_sword iron_sword".split()
-        )
-    },
+    **_row(0, "health food drink energy sapling wood stone coal iron"),
+    **_row(1, "diamond wood_pickaxe stone_pickaxe iron_pickaxe wood_sword stone_sword iron_sword"),
 }
+
+# %% ../../nbs/world.draw.ipynb #133fc99c
 PIECES = ("helmet", "chestplate", "pants", "boots")
-SILENT = {
-    "bow",
-    "sword",
-    "pickaxe",
-    "fireball",
-    "iceball",
-    *(f"armour_{i}" for i in range(4)),
-}  # cells without a number
+NUMBERLESS = {"bow", "sword", "pickaxe", "fireball", "iceball", *ARMOUR}  # cells without a number
 GHOSTS = {"food", "intelligence"}  # icons that upstream shows with the colours of their transparent pixels
 ALWAYS = {"health", "dexterity", "strength", "intelligence"}  # cells with an icon even at 0
-GLOWS = {
-    "sword": "sword_enchantment",
-    "arrows": "bow_enchantment",
-    **{f"armour_{i}": f"armour_enchantment_{i}" for i in range(4)},
-}
-LARGEST = {"sword": 4, "pickaxe": 4, "bow": 1, "fireball": 1, "iceball": 1, **{f"armour_{i}": 2 for i in range(4)}}
+GLOWS = {"sword": "sword_enchantment", "arrows": "bow_enchantment"}  # a cell, and the scalar that makes it glow
+GLOWS |= {name: name.replace("armour", "armour_enchantment") for name in ARMOUR}
+LARGEST = {"sword": 4, "pickaxe": 4, "bow": 1, "fireball": 1, "iceball": 1, **dict.fromkeys(ARMOUR, 2)}
 
 
 def largest(spec: ObsSpec, name: str) -> int:
     "The largest value that its cell shows"
-    return LARGEST.get(
-        name, 9 if spec is not FULL or name in ("floor", "xp", "dexterity", "strength", "intelligence") else 99
-    )
+    one_digit = spec is not FULL or name in ("floor", "xp", "dexterity", "strength", "intelligence")
+    return LARGEST.get(name, 9 if one_digit else 99)
 
 # %% ../../nbs/world.draw.ipynb #c72f1b75
 def _icon(name: str, value: int) -> str | None:
@@ -262,34 +252,34 @@ def cell(
     left = (size - icon) // 2 - shift
 
     def put(file, x, y, edge, opaque=False):
+        "Lays a texture over the cell, its upper left corner at (x, y)"
         if file is not None:
             above, at = texture(spec, file, edge), (slice(y, y + edge), slice(x, x + edge))
             out[at] = above[..., :3] if opaque else over(out[at], above)
 
     put(_icon(name, value), left, left, icon, name in GHOSTS)
-    if name not in SILENT and value:
+    if name not in NUMBERLESS and value:
         digit = int(size * (0.4 if spec is FULL else 0.6))
-        for place, character in enumerate(reversed(str(value))):
+        for i, character in enumerate(reversed(str(value))):
             if character != "0" or value >= 10:
-                put(character, size - (place + 1) * digit - shift, size - digit - shift, digit)
+                put(character, size - (i + 1) * digit - shift, size - digit - shift, digit)
     if enchantment:
         put(_glow(name, enchantment), left, left, icon)
     return out
 
 # %% ../../nbs/world.draw.ipynb #330f564d
 def _cells(parts: Unpacked, size: int) -> np.ndarray:  # (n, 4 or 2, columns, size, size, 3) float32
+    "All needs and belongings"
     spec, n = parts.spec, len(parts.blocks)
     out = np.zeros((n, 4 if spec is FULL else 2, spec.map_shape[1], size, size, 3), np.float32)
     for name, (row, column) in (FULL_CELLS if spec is FULL else CLASSIC_CELLS).items():
-        value = (
-            np.floor(parts.scalar(name))
-            .clip(int(name == "health" and spec is FULL), largest(spec, name))
-            .astype(np.int64)
-        )
+        least = int(name == "health" and spec is FULL)
+        value = np.floor(parts.scalar(name)).clip(least, largest(spec, name)).astype(np.int64)
         if spec is FULL and name in GLOWS:
-            value = value + 256 * parts.scalar(GLOWS[name]).astype(np.int64) * ((value > 0) | (name != "arrows"))
-        some, which = np.unique(value, return_inverse=True)
-        out[:, row, column] = np.stack([cell(spec, size, name, v % 256, v // 256) for v in some.tolist()])[which]
+            shows = (value > 0) | (name != "arrows")
+            value = value + 256 * parts.scalar(GLOWS[name]).astype(np.int64) * shows
+        values, which = np.unique(value, return_inverse=True)
+        out[:, row, column] = np.stack([cell(spec, size, name, v % 256, v // 256) for v in values.tolist()])[which]
     return out
 
 # %% ../../nbs/world.draw.ipynb #f73d5d11
@@ -314,12 +304,12 @@ def draw(
     keys = None if night_noise is None else _keys(night_noise, len(flat))
     below = 4 if spec is FULL else 2
     out = np.zeros((len(flat), (spec.map_shape[0] + below) * tile, spec.map_shape[1] * tile, 3), np.uint8)
-    some = max(1, 2**22 // out[0].size) if len(flat) else 1  # states at a time, for the processor's cache
-    for i in range(0, len(flat), some):
-        part = slice(i, i + some)
+    block = max(1, 2**22 // out[0].size) if len(flat) else 1  # states at a time, for the processor's cache
+    for i in range(0, len(flat), block):
+        part = slice(i, i + block)
         parts = unpack(flat[part])
-        ground = _map(parts, tile)
-        tiles = np.concatenate([_light(parts, ground, None if keys is None else keys[part]), _cells(parts, tile)], 1)
+        view = _light(parts, _map(parts, tile), None if keys is None else keys[part])
+        tiles = np.concatenate([view, _cells(parts, tile)], 1)
         out[part] = np.rint(tiles).transpose(0, 1, 3, 2, 4, 5).reshape(-1, *out.shape[1:])
     return out.reshape(*codes.shape[:-1], *out.shape[1:])
 

@@ -10,10 +10,9 @@ from craftax.craftax import constants as full
 
 from .creatures import clear_mobs, move_mob, place_mob, remove_mob
 from .layout import CLASSIC, FULL, ObsSpec
-from .numbers import set_achievement, set_scalar
-from craftax_nb.world.rules import (
+from .numbers import set_achievement, set_scalar  # noqa: F401
+from craftax_nb.world.rules import (  # noqa: F401
     DIRECTIONS,
-    HEADINGS,
     LADDERS,
     EditError,
     Mob,
@@ -32,6 +31,13 @@ from craftax_nb.world.rules import (
     unstack,
 )
 
+# %% auto #0
+__all__ = ['NEVER_PLACED', 'PLANTS', 'RIPE_AGE', 'GROUND', 'LEAVES', 'place_block', 'remove_block', 'move_block', 'place_item',
+           'remove_item', 'move_item', 'place', 'remove', 'move', 'meadow', 'DIRECTIONS', 'EditError', 'Mob',
+           'as_numpy', 'blank_state', 'clear_mobs', 'floor_mobs', 'mobs', 'move_mob', 'place_mob', 'remove_mob',
+           'scalar_range', 'set_achievement', 'set_scalar', 'stack', 'unstack']
+
+# %% ../../nbs/world.edits.ipynb #e9324c7a
 _all_ = [
     "DIRECTIONS",
     "EditError",
@@ -51,20 +57,14 @@ _all_ = [
     "unstack",
 ]
 
-# %% auto #0
-__all__ = ['NEVER_PLACED', 'PLANTS', 'RIPE_AGE', 'GROUND', 'LEAVES', 'place_block', 'remove_block', 'move_block', 'place_item',
-           'remove_item', 'move_item', 'place', 'remove', 'move', 'meadow', 'DIRECTIONS', 'EditError', 'Mob',
-           'as_numpy', 'blank_state', 'clear_mobs', 'floor_mobs', 'mobs', 'move_mob', 'place_mob', 'remove_mob',
-           'scalar_range', 'set_achievement', 'set_scalar', 'stack', 'unstack']
-
 # %% ../../nbs/world.edits.ipynb #598de66d
 NEVER_PLACED = ("invalid", "out_of_bounds", "darkness", "necromancer_vulnerable")
 PLANTS = ("plant", "ripe_plant")
-RIPE_AGE = 600  # steps; `update_plants`
+RIPE_AGE = 600  # steps, as in upstream's `update_plants`
 
 
 def _plant(state, tile, block: str, floor):
-    "Take or free a slot for a growing plant at `tile`"
+    "The state with the slot of a plant at `tile` taken or freed"
     here = (state.growing_plants_positions == tile).all(-1) & (floor in ((), (0,)))
     mask = state.growing_plants_mask & ~here
     age, positions = np.where(mask, state.growing_plants_age, 0), state.growing_plants_positions
@@ -100,7 +100,8 @@ def _check_block(state, spec, floor, block: str, new: int, tile) -> None:
         raise EditError(f"a {item} lies at {here} and can't lie on {block}: move the item, or choose another place")
     if floor and floor != (0,) and tuple(state.up_ladders[floor]) == tile and stopped(spec, None, new):
         raise EditError(
-            f"the ladder from floor {floor[0] - 1} leads to {here}, and nobody can stand on {block}: choose another place"
+            f"the ladder from floor {floor[0] - 1} leads to {here}, and nobody can stand on {block}: "
+            "choose another place"
         )
 
 # %% ../../nbs/world.edits.ipynb #4525821b
@@ -162,7 +163,7 @@ def move_block(
 
 # %% ../../nbs/world.edits.ipynb #33a77db1
 def _torches(shape, tiles) -> np.ndarray:
-    "The light that torches on `tiles` shed, unclipped; `place_block` upstream"
+    "The light that torches on `tiles` give, not clipped to 1, as upstream's `place_block` adds it"
     padded = np.zeros((shape[0] + 8, shape[1] + 8), np.float32)
     for row, column in tiles:
         padded[row : row + 9, column : column + 9] += np.asarray(full.TORCH_LIGHT_MAP)
@@ -179,33 +180,39 @@ def place_item(
     if spec is CLASSIC:
         raise EditError("Classic has no items: place_item needs a state of Craftax-Symbolic-v1")
     new, tile = name_id(spec.item_names, item, "item"), tile_at(state, where)
-    if item not in ("torch", *LADDERS):
-        raise EditError(
-            f"{item} is not placed: an item stays where it is, and set_scalar(state, 'ladder_open', 0 or 1) blocks and opens the ladder down"
-        )
-    if int(state.map[floor][tile]) not in full.CAN_PLACE_ITEM_BLOCKS:
-        block = spec.block_names[int(state.map[floor][tile])]
-        raise EditError(
-            f"a {item} can't lie on {block}, which is at {tuple(where)}: choose another place, or `place_block` first"
-        )
-    if there := int(state.item_map[floor][tile]):
-        raise EditError(f"a {spec.item_names[there]} lies at {tuple(where)} already: choose another place")
+    _check_item(state, spec, floor, item, tile)
     if item == "torch":
         light = np.clip(state.light_map[floor] + _torches(state.map.shape[1:], [tile]), 0, 1)
-        return state.replace(
-            item_map=put(state.item_map, (*floor, *tile), new), light_map=put(state.light_map, floor, light)
-        )
-    record, without = LADDERS[item]
-    if floor[0] in without:
-        raise EditError(f"floor {floor[0]} has no {item}: use it on another floor")
+        items = put(state.item_map, (*floor, *tile), new)
+        return state.replace(item_map=items, light_map=put(state.light_map, floor, light))
+    record, _ = LADDERS[item]
     items = np.where(state.item_map[floor] == new, 0, state.item_map[floor])
     items[tile] = new
-    return state.replace(
-        item_map=put(state.item_map, floor, items), **{record: put(getattr(state, record), floor, tile)}
-    )
+    places = put(getattr(state, record), floor, tile)
+    return state.replace(item_map=put(state.item_map, floor, items), **{record: places})
+
+# %% ../../nbs/world.edits.ipynb #0aae0e62
+def _check_item(state, spec, floor, item: str, tile) -> None:
+    "EditError unless `item` may lie on `tile`"
+    where, block = offset_of(state, tile), int(state.map[floor][tile])
+    if item not in ("torch", *LADDERS):
+        raise EditError(
+            f"{item} is not placed: an item stays where it is, "
+            "and set_scalar(state, 'ladder_open', 0 or 1) blocks and opens the ladder down"
+        )
+    if block not in full.CAN_PLACE_ITEM_BLOCKS:
+        raise EditError(
+            f"a {item} can't lie on {spec.block_names[block]}, which is at {where}: "
+            "choose another place, or `place_block` first"
+        )
+    if other := int(state.item_map[floor][tile]):
+        raise EditError(f"a {spec.item_names[other]} lies at {where} already: choose another place")
+    if item != "torch" and floor[0] in LADDERS[item][1]:
+        raise EditError(f"floor {floor[0]} has no {item}: use it on another floor")
 
 # %% ../../nbs/world.edits.ipynb #72f749ea
 def _item_at(state, where) -> str:
+    "The name of an item to be taken away; EditError where there is none"
     state, spec, floor = opened(state)
     tile = tile_at(state, where)
     if spec is CLASSIC or not state.item_map[floor][tile]:
@@ -301,10 +308,8 @@ def meadow(
     middle = np.array(grass.shape, np.int32) // 2
     state = state.replace(map=put(state.map, floor or ..., grass), player_position=middle)
     if floor in ((), (0,)):
-        state = state.replace(
-            growing_plants_mask=np.zeros_like(state.growing_plants_mask),
-            growing_plants_age=np.zeros_like(state.growing_plants_age),
-        )
+        mask, age = np.zeros_like(state.growing_plants_mask), np.zeros_like(state.growing_plants_age)
+        state = state.replace(growing_plants_mask=mask, growing_plants_age=age)
     if not floor:
         return state
     bare = state.replace(item_map=put(state.item_map, floor, 0), light_map=put(state.light_map, floor, 1.0))

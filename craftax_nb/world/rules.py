@@ -18,12 +18,12 @@ from craftax.craftax.craftax_state import EnvParams
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_env import make_craftax_env_from_name
 
-from .layout import CLASSIC, CLASSIC_TOOLS, FULL, MATERIALS, POTIONS, ObsSpec
+from .layout import ARMOUR, CLASSIC, CLASSIC_TOOLS, FULL, MATERIALS, POTIONS, ObsSpec
 
 # %% auto #0
 __all__ = ['LADDERS', 'FULL_GROUPS', 'CLASSIC_GROUPS', 'HEADINGS', 'DIRECTIONS', 'SOLID', 'WATER', 'LAVA', 'LAND', 'PLAYER_SHOTS',
-           'NEEDS', 'ATTRIBUTES', 'SPELLS', 'RANGES', 'TIERS', 'EditError', 'as_numpy', 'stack', 'put', 'unstack',
-           'blank_state', 'opened', 'name_id', 'tile_at', 'offset_of', 'Mob', 'mobs', 'stopped', 'floor_mobs', 'points',
+           'ATTRIBUTES', 'SPELLS', 'RANGES', 'TIERS', 'EditError', 'as_numpy', 'stack', 'put', 'unstack', 'blank_state',
+           'opened', 'name_id', 'tile_at', 'offset_of', 'Mob', 'mobs', 'stopped', 'floor_mobs', 'points',
            'scalar_range', 'achievement_bounds']
 
 # %% ../../nbs/world.rules.ipynb #025066e7
@@ -73,10 +73,8 @@ def blank_state(
     shapes = jax.eval_shape(env.reset_env, key, env.default_params)[1]
     state = jax.tree.map(lambda x: key if x.dtype == key.dtype else np.zeros(x.shape, x.dtype), shapes)
     grass = np.full_like(state.map, full.BlockType.GRASS.value)
-    needs = {
-        f"player_{name}": np.asarray(9, getattr(state, f"player_{name}").dtype)
-        for name in ("health", "food", "drink", "energy")
-    }
+    needs = [f"player_{name}" for name in ("health", "food", "drink", "energy")]
+    nine = {name: np.asarray(9, getattr(state, name).dtype) for name in needs}
     middle, up = np.array(grass.shape[-2:], np.int32) // 2, np.int32(full.Action.UP.value)
     state = state.replace(
         map=grass,
@@ -84,25 +82,24 @@ def blank_state(
         player_direction=up,
         light_level=np.float32(1),
         timestep=np.int32(60),
-        **needs,
+        **nine,
     )
     return state if env_name == CLASSIC.env_name else _blank_floors(state)
 
 # %% ../../nbs/world.rules.ipynb #2a365982
-LADDERS = {
+LADDERS = {  # item: the state's record of where it is, and the floors without one
     "ladder_down": ("down_ladders", (8,)),
     "ladder_up": ("up_ladders", (0, 8)),
-}  # the record of where it is, and the floors without one
+}
 
 
 def _blank_floors(state):
-    "What Craftax has beyond Classic: lit floors with ladders in two corners, attributes, the boss's clock"
+    "Adds what Craftax has beyond Classic: lit floors with ladders in two corners, attributes, the boss's clock"
     corners, items = {"ladder_up": 1, "ladder_down": state.map.shape[-1] - 2}, state.item_map
     for item, (_, without) in LADDERS.items():
         floors = [floor for floor in range(len(items)) if floor not in without]
         items = put(items, (floors, corners[item], corners[item]), full.ItemType[item.upper()].value)
     records = {record: np.full_like(getattr(state, record), corners[item]) for item, (record, _) in LADDERS.items()}
-    ones = {f"player_{name}": np.int32(1) for name in ("dexterity", "strength", "intelligence")}
     return state.replace(
         light_map=np.ones_like(state.light_map),
         item_map=items,
@@ -110,7 +107,7 @@ def _blank_floors(state):
         player_mana=np.int32(9),
         boss_timesteps_to_spawn_this_round=np.int32(full.BOSS_FIGHT_SPAWN_TURNS),
         **records,
-        **ones,
+        **{f"player_{name}": np.int32(1) for name in ("dexterity", "strength", "intelligence")},
     )
 
 # %% ../../nbs/world.rules.ipynb #3c645bb0
@@ -134,30 +131,39 @@ def opened(state) -> tuple:
     return state, spec, (int(state.player_level),) if spec is FULL else ()
 
 # %% ../../nbs/world.rules.ipynb #c986d049
-def name_id(names: Sequence[str], name: str, what: str) -> int:
+def name_id(
+    names: Sequence[str],
+    name: str,
+    what: str,  # what the names are of, for the error
+) -> int:
+    "The place of `name` among `names`; EditError with the names there are"
     if name not in names:
         raise EditError(f"{name!r} is no {what}; there are {', '.join(n for n in names if not n.startswith('unused'))}")
     return names.index(name)
 
 # %% ../../nbs/world.rules.ipynb #5123a82c
+def _is_offset(where) -> bool:
+    "Whether this is a pair of whole numbers"
+    pair = isinstance(where, (tuple, list, np.ndarray)) and len(where) == 2
+    return pair and all(isinstance(x, (int, np.integer)) for x in where)
+
+
 def tile_at(state, where) -> tuple[int, int]:
     "The tile at an offset from the player; EditError beyond the map's edge, or for anything but two whole numbers"
-    if (
-        not isinstance(where, (tuple, list, np.ndarray))
-        or len(where) != 2
-        or not all(isinstance(x, (int, np.integer)) for x in where)
-    ):
+    if not _is_offset(where):
         raise EditError(f"{where!r} is no place: a place is (row, column), in whole steps from the player")
     row, column = (int(p + o) for p, o in zip(state.player_position, where, strict=True))
     height, width = state.map.shape[-2:]
     if not (0 <= row < height and 0 <= column < width):
         raise EditError(
-            f"{tuple(where)} from the player is tile ({row}, {column}), outside the map of {height} x {width}: choose a nearer place"
+            f"{tuple(where)} from the player is tile ({row}, {column}), outside the map of {height} x {width}: "
+            "choose a nearer place"
         )
     return row, column
 
 # %% ../../nbs/world.rules.ipynb #a63943e9
 def offset_of(state, tile) -> tuple[int, int]:
+    "A tile's (row, column) from the player"
     return tuple(int(x) for x in np.asarray(tile) - state.player_position)
 
 # %% ../../nbs/world.rules.ipynb #9e1db1cc
@@ -177,16 +183,16 @@ def mobs(
 ) -> list[Mob]:
     "All mobs that live on the player's floor, seen or not"
     state, spec, floor = opened(state)
-    names = {step: name for name, step in DIRECTIONS.items()}
-    found = []
+    names, living = {step: name for name, step in DIRECTIONS.items()}, []
     for i, group in enumerate(FULL_GROUPS if spec is FULL else CLASSIC_GROUPS):
         members = getattr(state, group)
         for slot in np.flatnonzero(members.mask[floor]).tolist():
             heading = getattr(state, HEADINGS[group])[floor][slot] if group in HEADINGS else None
+            direction = None if heading is None else names.get(tuple(heading.tolist()))
             mob_id = 8 * i + int(members.type_id[floor][slot]) if spec is FULL else i
-            name, where = spec.mob_names[mob_id], offset_of(state, members.position[floor][slot])
-            found.append(Mob(name, where, None if heading is None else names.get(tuple(heading.tolist())), group, slot))
-    return found
+            where = offset_of(state, members.position[floor][slot])
+            living.append(Mob(spec.mob_names[mob_id], where, direction, group, slot))
+    return living
 
 # %% ../../nbs/world.rules.ipynb #a25eef03
 SOLID = {
@@ -232,17 +238,17 @@ def floor_mobs(
     return tuple(spec.mob_names[i] for i in ids)
 
 # %% ../../nbs/world.rules.ipynb #b07816e6
-NEEDS = ("food", "drink", "energy")
+_NEEDS = ("food", "drink", "energy")  # all bounded by dexterity
 ATTRIBUTES = ("dexterity", "strength", "intelligence")
 SPELLS = ("fireball", "iceball")
-RANGES = {
+RANGES = {  # of the numbers of Craftax that nothing else bounds
     **dict.fromkeys([*MATERIALS, *POTIONS], (0, 99)),
     **dict.fromkeys(("pickaxe", "sword"), (0, 4)),
     **dict.fromkeys(("bow", "ladder_open"), (0, 1)),
     "direction": (1, 4),
     "light": (0, 1),
     "floor": (0, 8),
-    **{f"armour_{i}": (0, 2) for i in range(4)},
+    **dict.fromkeys(ARMOUR, (0, 2)),
 }
 
 
@@ -254,27 +260,20 @@ def points(state) -> int:
 def _most(state) -> dict[str, float]:
     "The greatest value of every number of Craftax that others bound; the least is 0, but for attributes"
     attribute = {n: int(getattr(state, f"player_{n}")) for n in ATTRIBUTES}
-    held, spells, last = (
-        state.inventory,
-        np.asarray(state.learned_spells).astype(int),
-        int(state.player_level) == len(state.map) - 1,
-    )
-    spare = len(state.map) - 2 + last - points(state)
-    most = {
+    held, spells = state.inventory, np.asarray(state.learned_spells).astype(int)
+    last = int(state.player_level) == len(state.map) - 1
+    spare = len(state.map) - 2 + last - points(state)  # points of experience still to be had
+    return {
         "health": 8 + attribute["strength"],
         "mana": 6 + 3 * attribute["intelligence"],
         "xp": int(state.player_xp) + spare,
-    }
-    most |= {n: 7 + 2 * attribute["dexterity"] for n in NEEDS}
-    most |= {n: max(value, min(EnvParams().max_attribute, value + spare)) for n, value in attribute.items()}
-    most |= {
+        **{n: 7 + 2 * attribute["dexterity"] for n in _NEEDS},
+        **{n: max(value, min(EnvParams().max_attribute, value + spare)) for n, value in attribute.items()},
         "sword_enchantment": 2 * bool(held.sword),
         "bow_enchantment": 2 * bool(held.bow),
+        **{f"armour_enchantment_{i}": 2 * bool(np.sum(held.armour)) for i in range(4)},
         "books": 2 - spells.sum(),
-    }
-    most |= {f"armour_enchantment_{i}": 2 * bool(np.sum(held.armour)) for i in range(4)}
-    most |= {n: min(1, 2 - int(held.books) - spells[1 - i]) for i, n in enumerate(SPELLS)}
-    return most | {
+        **{n: min(1, 2 - int(held.books) - spells[1 - i]) for i, n in enumerate(SPELLS)},
         "boss_vulnerable": int(last),
         "sleeping": 1 - bool(state.is_resting),
         "resting": 1 - bool(state.is_sleeping),
@@ -293,62 +292,72 @@ def scalar_range(
     if name in RANGES:
         return RANGES[name]
     most = int(_most(state)[name])
-    if name not in ATTRIBUTES:
-        return 0, most
-    need, base, slope = {  # no lower than the needs that are bound by it allow
-        "dexterity": (max(int(getattr(state, f"player_{n}")) for n in NEEDS), 7, 2),
+    return (_least_attribute(state, name) if name in ATTRIBUTES else 0), most
+
+
+def _least_attribute(state, name: str) -> int:
+    "The least value of an attribute that allows the needs that it bounds"
+    need, base, slope = {
+        "dexterity": (max(int(getattr(state, f"player_{n}")) for n in _NEEDS), 7, 2),
         "strength": (float(state.player_health), 8, 1),
         "intelligence": (int(state.player_mana), 6, 3),
     }[name]
-    return max(1, math.ceil((need - base) / slope)), most
+    return max(1, math.ceil((need - base) / slope))
 
 # %% ../../nbs/world.rules.ipynb #a33c0a47
 TIERS = ("wood", "stone", "iron", "diamond")
 
 
-def _shown_full(state) -> tuple[dict[str, bool], dict[str, bool]]:
-    "(what must have been achieved, what can have been only if so), by name; Craftax"
+def _lasting_full(state) -> dict[str, bool]:
+    "Achievements of Craftax that a state shows exactly if they were reached"
     held, armour = state.inventory, np.asarray(state.inventory.armour)
-    level, spells = int(state.player_level), np.asarray(state.learned_spells).astype(bool)
-    must = {
-        f"make_{tier}_{tool}": getattr(held, tool) > i for tool in ("pickaxe", "sword") for i, tier in enumerate(TIERS)
-    }
-    must |= {
+    tools = [(tool, tier, i) for tool in ("pickaxe", "sword") for i, tier in enumerate(TIERS)]
+    return {
+        **{f"make_{tier}_{tool}": getattr(held, tool) > i for tool, tier, i in tools},
         "make_diamond_armour": (armour == 2).any(),
         "find_bow": held.bow > 0,
         "enchant_sword": state.sword_enchantment > 0,
-    }
-    must |= {f"learn_{spell}": spells[i] for i, spell in enumerate(SPELLS)} | {
-        "enchant_armour": np.any(state.armour_enchantments)
-    }
-    must |= {
+        "enchant_armour": np.any(state.armour_enchantments),
+        **{f"learn_{spell}": state.learned_spells[i] for i, spell in enumerate(SPELLS)},
         "damage_necromancer": state.boss_progress > 0,
         "defeat_necromancer": state.boss_progress >= len(state.map) - 1,
     }
-    only = (
-        must
-        | {f"cast_{spell}": spells[i] for i, spell in enumerate(SPELLS)}
-        | {"fire_bow": held.bow > 0, "make_iron_armour": armour.any()}
-    )
-    entered = [full.Achievement(i).name.lower() for i in np.asarray(full.LEVEL_ACHIEVEMENT_MAP)[1:].tolist()]
-    must |= {name: max(level, points(state)) > i for i, name in enumerate(entered)} | {
-        "make_iron_armour": (armour == 1).any()
+
+# %% ../../nbs/world.rules.ipynb #3439c457
+def _floors_entered(state) -> dict[str, bool]:
+    "The achievements of entering a floor: whether the state shows that it was entered"
+    names = [full.Achievement(i).name.lower() for i in np.asarray(full.LEVEL_ACHIEVEMENT_MAP)[1:].tolist()]
+    deepest = max(int(state.player_level), points(state))
+    return {name: deepest > i for i, name in enumerate(names)}
+
+
+def _shown_full(state) -> tuple[dict[str, bool], dict[str, bool]]:
+    "Achievements of Craftax: those that must have been reached, and those that can have been only if True"
+    held, lasting, entered = state.inventory, _lasting_full(state), _floors_entered(state)
+    spells, armour = np.asarray(state.learned_spells).astype(bool), np.asarray(held.armour)
+    chest = [np.any(state.chests_opened), np.any(held.potions), held.books > 0, spells.any(), held.bow > 0]
+    must = {
+        **lasting,
+        **entered,
+        "make_iron_armour": (armour == 1).any(),
+        **{f"collect_{name}": getattr(held, name) > 0 for name in MATERIALS[:8]},
+        **{"make_torch": held.torches > 0, "make_arrow": held.arrows > 0, "open_chest": any(chest)},
     }
-    only |= {entered[-1]: level == len(entered)}
-    must |= {f"collect_{name}": getattr(held, name) > 0 for name in MATERIALS[:8]}
-    must |= {"make_torch": held.torches > 0, "make_arrow": held.arrows > 0}
-    must["open_chest"] = (
-        np.any(state.chests_opened) or np.any(held.potions) or held.books > 0 or spells.any() or held.bow > 0
-    )
-    return must, only
+    only_if = {
+        **lasting,
+        **{f"cast_{spell}": spells[i] for i, spell in enumerate(SPELLS)},
+        **{"fire_bow": held.bow > 0, "make_iron_armour": armour.any()},
+        list(entered)[-1]: int(state.player_level) == len(entered),
+    }
+    return must, only_if
 
 # %% ../../nbs/world.rules.ipynb #30d6fb30
 def _shown_classic(state) -> tuple[dict[str, bool], dict[str, bool]]:
     "As `_shown_full`, of Classic"
-    tools = {f"make_{tool}": getattr(state.inventory, tool) > 0 for tool in CLASSIC_TOOLS}
-    return tools | {
-        f"collect_{n}": getattr(state.inventory, n) > 0 for n in "wood stone coal iron diamond sapling".split()
-    }, tools
+    held = state.inventory
+    tools = {f"make_{tool}": getattr(held, tool) > 0 for tool in CLASSIC_TOOLS}
+    materials = {f"collect_{n}": getattr(held, n) > 0 for n in "wood stone coal iron diamond sapling".split()}
+    return tools | materials, tools
 
 # %% ../../nbs/world.rules.ipynb #9254e319
 def achievement_bounds(
@@ -356,11 +365,10 @@ def achievement_bounds(
 ) -> tuple[np.ndarray, np.ndarray]:  # (achievements,) bool each
     "Which achievements the state shows to be reached, and which can have been reached"
     state, spec, _ = opened(state)
-    (must, only), enum = (
-        (_shown_full(state), full.Achievement) if spec is FULL else (_shown_classic(state), classic.Achievement)
-    )
+    must, only_if = _shown_full(state) if spec is FULL else _shown_classic(state)
+    enum = full.Achievement if spec is FULL else classic.Achievement
     least, most = np.zeros(len(enum), bool), np.ones(len(enum), bool)
-    for bound, known in ((least, must), (most, only)):
+    for bound, known in ((least, must), (most, only_if)):
         for name, value in known.items():
             bound[enum[name.upper()].value] = bool(value)
     return least, most
