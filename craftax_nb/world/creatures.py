@@ -13,7 +13,7 @@ from craftax.craftax import constants as full
 from craftax.craftax.craftax_state import EnvParams
 from craftax.craftax_classic.envs.craftax_state import EnvParams as ClassicParams
 
-from .layout import CLASSIC, FULL
+from .layout import CLASSIC, FULL, ObsSpec
 from craftax_nb.world.rules import (
     CLASSIC_GROUPS,
     DIRECTIONS,
@@ -32,52 +32,66 @@ from craftax_nb.world.rules import (
 )
 
 # %% auto #0
-__all__ = ['place_mob', 'remove_mob', 'clear_mobs', 'move_mob']
+__all__ = ['mob_health', 'place_mob', 'remove_mob', 'clear_mobs', 'move_mob']
 
 # %% ../../nbs/world.creatures.ipynb #dc7ff293
 @cache
-def _health() -> np.ndarray:
-    "(type, class): health of a new mob; melee, passive, ranged"
-    return np.asarray(full.MOB_TYPE_HEALTH_MAPPING)[:, [1, 0, 2]]
+def mob_health(
+    spec: ObsSpec,
+    mob: str,  # a creature's name, not a projectile's
+) -> float:
+    "The health of a new one"
+    if spec is CLASSIC:
+        return getattr(ClassicParams(), f"{mob}_health")
+    group, kind = divmod(spec.mob_names.index(mob), 8)
+    return np.asarray(full.MOB_TYPE_HEALTH_MAPPING)[kind, (1, 0, 2)[group]]
+
+
+def _flies(spec: ObsSpec, mob: str) -> bool:
+    "Whether this is a projectile"
+    return mob == "arrow" if spec is CLASSIC else spec.mob_names.index(mob) >= 24
 
 # %% ../../nbs/world.creatures.ipynb #d347a5b0
 def _check_mob(state, spec, floor, mob, tile, direction, any_floor) -> None:
     "EditError unless `mob` may be put on `tile`"
-    here, block = offset_of(state, tile), int(state.map[floor][tile])
-    flies = mob not in ("zombie", "cow", "skeleton") if spec is CLASSIC else spec.mob_names.index(mob) >= 24
     if not any_floor and mob not in floor_mobs(state):
-        belong = ", ".join(floor_mobs(state))
         raise EditError(
-            f"{mob} does not live on floor {floor[0]}, where there are {belong}: take one of these, or pass any_floor=True"
+            f"{mob} does not live on floor {floor[0]}, where there are {', '.join(floor_mobs(state))}: "
+            "take one of these, or pass any_floor=True"
         )
-    if flies and direction not in DIRECTIONS:
+    if _flies(spec, mob) and direction not in DIRECTIONS:
         raise EditError(f"direction is {direction!r}, but a flying {mob} needs one of {', '.join(DIRECTIONS)}")
-    if not flies and direction is not None:
+    if not _flies(spec, mob) and direction is not None:
         raise EditError(f"direction is {direction!r}, but only projectiles have one: leave it out for a {mob}")
+    _check_tile(state, spec, floor, mob, tile)
+
+# %% ../../nbs/world.creatures.ipynb #164e4f83
+def _check_tile(state, spec, floor, mob, tile) -> None:
+    "EditError unless there is room for `mob` on `tile`"
+    here, block = offset_of(state, tile), int(state.map[floor][tile])
     if here == (0, 0):
         raise EditError(f"the player stands at (0, 0), so no {mob} fits there: choose another place")
     if state.mob_map[floor][tile]:
         raise EditError(f"a mob stands at {here} already: `remove_mob` it first, or choose another place")
     if stopped(spec, mob, block):
         raise EditError(
-            f"a {mob} can't be on {spec.block_names[block]}, which is at {here}: choose another place, or `place_block` first"
+            f"a {mob} can't be on {spec.block_names[block]}, which is at {here}: "
+            "choose another place, or `place_block` first"
         )
     limit = EnvParams().mob_despawn_distance
-    if not flies and abs(here[0]) + abs(here[1]) >= limit:
+    if not _flies(spec, mob) and abs(here[0]) + abs(here[1]) >= limit:
         raise EditError(f"a {mob} at {here} would vanish at the next step: place it fewer than {limit} steps away")
 
 # %% ../../nbs/world.creatures.ipynb #a98b97fb
 def _set_mob(state, floor, group: str, slot: int, tile, direction: str | None, **fields):
     "The state with a mob's slot filled, `mob_map` and its direction included"
     members, at = getattr(state, group), (*floor, slot)
-    members = members.replace(
-        **{field: put(getattr(members, field), at, value) for field, value in {"position": tile, **fields}.items()}
-    )
+    new = {field: put(getattr(members, field), at, value) for field, value in {"position": tile, **fields}.items()}
+    state = state.replace(**{group: members.replace(**new)})
     if group in HEADINGS:
-        return state.replace(
-            **{group: members, HEADINGS[group]: put(getattr(state, HEADINGS[group]), at, DIRECTIONS[direction])}
-        )
-    return state.replace(**{group: members, "mob_map": put(state.mob_map, (*floor, *tile), True)})
+        headings = put(getattr(state, HEADINGS[group]), at, DIRECTIONS[direction])
+        return state.replace(**{HEADINGS[group]: headings})
+    return state.replace(mob_map=put(state.mob_map, (*floor, *tile), True))
 
 # %% ../../nbs/world.creatures.ipynb #5d803dc7
 def place_mob(
@@ -100,17 +114,19 @@ def place_mob(
     mask = getattr(state, group).mask[floor]
     if mask.all():
         raise EditError(
-            f"there are {len(mask)} {group.replace('_', ' ')} on this floor already, the most there can be: remove one first"
+            f"there are {len(mask)} {group.replace('_', ' ')} on this floor already, the most there can be: "
+            "remove one first"
         )
     new = {"mask": True, "attack_cooldown": 0}
-    if group not in HEADINGS:
-        new["health"] = _health()[kind, index] if spec is FULL else getattr(ClassicParams(), f"{mob}_health")
+    if not _flies(spec, mob):
+        new["health"] = mob_health(spec, mob)
     if spec is FULL:
         new["type_id"] = kind
     return _set_mob(state, floor, group, int(np.argmin(mask)), tile, direction, **new)
 
 # %% ../../nbs/world.creatures.ipynb #c9f31277
 def _without(state, floor, gone: Iterable[Mob]):
+    "The state without these mobs"
     for mob in gone:
         members = getattr(state, mob.group)
         state = state.replace(**{mob.group: members.replace(mask=put(members.mask, (*floor, mob.slot), False))})
@@ -152,13 +168,12 @@ def move_mob(
     tile_at(state, start)
     here = [m for m in mobs(state) if m.where == tuple(start) and mob in (None, m.name)]
     if len(here) != 1:
-        there = ", ".join(f"{m.name} at {m.where}" for m in mobs(state))
-        raise EditError(
-            f"there {'are several mobs' if here else 'is no ' + (mob or 'mob')} at {tuple(start)}; on this floor: {there or 'none'}"
-        )
-    found, tile = here[0], tile_at(state, to)
-    if found.group in HEADINGS:
-        direction = direction or found.direction
-    state = _without(state, floor, [found])
-    _check_mob(state, spec, floor, found.name, tile, direction, any_floor=True)
-    return _set_mob(state, floor, found.group, found.slot, tile, direction, mask=True)
+        problem = "are several mobs" if here else f"is no {mob or 'mob'}"
+        everywhere = ", ".join(f"{m.name} at {m.where}" for m in mobs(state)) or "none"
+        raise EditError(f"there {problem} at {tuple(start)}; on this floor: {everywhere}")
+    moved, tile = here[0], tile_at(state, to)
+    if moved.group in HEADINGS:
+        direction = direction or moved.direction
+    state = _without(state, floor, [moved])
+    _check_mob(state, spec, floor, moved.name, tile, direction, any_floor=True)
+    return _set_mob(state, floor, moved.group, moved.slot, tile, direction, mask=True)

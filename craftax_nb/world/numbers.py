@@ -30,7 +30,7 @@ from craftax_nb.world.rules import (
 )
 
 # %% auto #0
-__all__ = ['set_scalar', 'achievement_names', 'set_achievement']
+__all__ = ['write_scalar', 'set_scalar', 'achievement_names', 'set_achievement']
 
 # %% ../../nbs/world.numbers.ipynb #5ad16e0c
 def _at_light(state, spec: ObsSpec, value: float):
@@ -106,8 +106,8 @@ def _books_found(state):
     return state.replace(chests_opened=opened)
 
 # %% ../../nbs/world.numbers.ipynb #b517a763
-def _write(state, spec: ObsSpec, name: str, value):
-    "The state with one number changed"
+def write_scalar(state, spec: ObsSpec, name: str, value):
+    "The state with one number changed; what the rules say of the number itself is not checked"
     derived = {"light": _at_light, "floor": _on_floor, "boss_vulnerable": _boss, "ladder_open": _ladder_open}
     if name in derived:
         return derived[name](state, spec, value)
@@ -157,7 +157,7 @@ def set_scalar(
 ):  # the new state, in numpy
     "Change one number of the state; EditError outside `scalar_range`"
     state, spec, _ = opened(state)
-    state = _write(state, spec, name, _checked(state, spec, name, value))
+    state = write_scalar(state, spec, name, _checked(state, spec, name, value))
     least, most = achievement_bounds(state)
     return state.replace(achievements=((state.achievements | least) & most).astype(state.achievements.dtype))
 

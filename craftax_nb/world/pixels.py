@@ -44,7 +44,7 @@ class Tables(NamedTuple):
 # %% ../../nbs/world.pixels.ipynb #f7353d5a
 @cache
 def tables(spec: ObsSpec) -> Tables:
-    "Built once for a process, in a fifth of a second; nothing is written anywhere"
+    "The pictures of a game's frames, built once in a process, in a fifth of a second"
     size = tile_size(spec)
     blocks, items, mobs, player = tile_tables(spec, size)
     ground = np.concatenate([blocks[: len(spec.block_names)], blocks[DARK : DARK + 1]])
@@ -53,12 +53,12 @@ def tables(spec: ObsSpec) -> Tables:
         first[name] = sum(map(len, parts))
         for glow in range(1 + 2 * (spec is FULL and name in GLOWS)):
             parts.append(np.stack([cell(spec, size, name, value, glow) for value in range(largest(spec, name) + 1)]))
-    return Tables(
-        np.concatenate(parts).astype(np.uint8), len(parts[0]), first, mobs.reshape(-1, *mobs.shape[2:]), player
-    )
+    tiles, mobs = np.concatenate(parts).astype(np.uint8), mobs.reshape(-1, *mobs.shape[2:])
+    return Tables(tiles=tiles, empty=len(parts[0]), first=first, mobs=mobs, player=player)
 
 
 def _places(spec: ObsSpec) -> dict:
+    "Row and column below the map, by scalar"
     return FULL_CELLS if spec is FULL else CLASSIC_CELLS
 
 # %% ../../nbs/world.pixels.ipynb #842d435f
@@ -71,6 +71,7 @@ def _scalars(codes: jax.Array) -> dict:  # name -> (n,)
 
 # %% ../../nbs/world.pixels.ipynb #79c0235d
 def _ground(codes: jax.Array, scalars: dict) -> jax.Array:  # (n, tiles) int32 ids into `Tables.tiles`
+    "The pictures of blocks and items"
     spec = ObsSpec.of(codes)
     blocks = codes[:, spec.slices["blocks"]].astype(jnp.int32)
     if spec is not FULL:
@@ -84,11 +85,10 @@ def _ground(codes: jax.Array, scalars: dict) -> jax.Array:  # (n, tiles) int32 i
 
 # %% ../../nbs/world.pixels.ipynb #56659782
 def _below(spec: ObsSpec, scalars: dict) -> jax.Array:  # (n, cells) int32 ids into `Tables.tiles`
-    places, t = _places(spec), tables(spec)
-    at = np.full(
-        (4 if spec is FULL else 2) * spec.map_shape[1], len(places)
-    )  # which value stands in which cell; the last is the empty one
-    at[[row * spec.map_shape[1] + column for row, column in places.values()]] = np.arange(len(places))
+    "The pictures of needs and belongings"
+    places, t, columns = _places(spec), tables(spec), spec.map_shape[1]
+    at = np.full((4 if spec is FULL else 2) * columns, len(places))  # which value stands in which cell; last: none
+    at[[row * columns + column for row, column in places.values()]] = np.arange(len(places))
     names, most = list(places), np.array([largest(spec, name) for name in places])
     value = jnp.minimum(jnp.stack([scalars[name] for name in names], -1), most)
     none = jnp.zeros_like(value[:, 0])
@@ -103,32 +103,38 @@ def _with_creatures(
     codes: jax.Array,
     scalars: dict,
 ) -> jax.Array:
+    "The tiles with the player and the creatures"
     spec, n = ObsSpec.of(codes), len(codes)
-    soft, columns, t = spec is not FULL, spec.map_shape[1], tables(spec)
+    columns, t = spec.map_shape[1], tables(spec)
     look = lambda table, i: jnp.take(jnp.asarray(table.astype(tiles.dtype)), i, axis=0, mode="clip")
-
-    def lay(below, above):  # (n, size, 3 * size), (n, size, size, 4)
-        below, opacity = below.reshape(*above.shape[:-1], 3), above[..., 3:]
-        both = (
-            below * (1 - opacity) + above[..., :3] * opacity if soft else jnp.where(opacity > 0, above[..., :3], below)
-        )
-        return both.reshape(n, above.shape[1], -1)
 
     def one(tiles, slot):
         tile, mob = slot
         row, column = tile // columns, tile % columns  # `EMPTY` lies outside: dropped
         below = tiles.at[jnp.arange(n), row, :, column].get(mode="clip")
-        return tiles.at[jnp.arange(n), row, :, column].set(
-            lay(below, look(t.mobs, mob)), mode="drop", unique_indices=True
-        ), None
+        at = tiles.at[jnp.arange(n), row, :, column]
+        return at.set(_laid_over(spec, below, look(t.mobs, mob)), mode="drop", unique_indices=True), None
 
     centre = (slice(None), spec.map_shape[0] // 2, slice(None), columns // 2)
     pose = jnp.where(scalars["sleeping"] > 0, 5, scalars["direction"].clip(0, 4))
-    tiles = tiles.at[centre].set(lay(tiles[centre], look(t.player, pose)))
-    mob_tile, mob_id, flight = (
-        codes[:, spec.slices[part]].astype(jnp.int32).T for part in ("mob_tile", "mob_id", "flight")
-    )
-    return jax.lax.scan(one, tiles, (mob_tile, 4 * mob_id + jnp.maximum(flight, 1) - 1))[0]
+    tiles = tiles.at[centre].set(_laid_over(spec, tiles[centre], look(t.player, pose)))
+    part = lambda name: codes[:, spec.slices[name]].astype(jnp.int32).T
+    mobs = part("mob_tile"), 4 * part("mob_id") + jnp.maximum(part("flight"), 1) - 1
+    return jax.lax.scan(one, tiles, mobs)[0]
+
+# %% ../../nbs/world.pixels.ipynb #783e32c7
+def _laid_over(
+    spec: ObsSpec,
+    below: jax.Array,  # (n, size, 3 * size)
+    above: jax.Array,  # (n, size, size, 4)
+) -> jax.Array:  # as `below`
+    "One tile of each frame with a picture over it"
+    below, opacity = below.reshape(*above.shape[:-1], 3), above[..., 3:]
+    if spec is FULL:
+        both = jnp.where(opacity > 0, above[..., :3], below)
+    else:  # soft shadows
+        both = below * (1 - opacity) + above[..., :3] * opacity
+    return both.reshape(len(above), above.shape[1], -1)
 
 # %% ../../nbs/world.pixels.ipynb #d78fe741
 def _light(spec: ObsSpec, scalars: dict) -> tuple[jax.Array, jax.Array, jax.Array]:  # (n,), (n,), (n, 3)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 from craftax.craftax import constants as full
-from craftax.craftax_classic.envs.craftax_state import EnvParams as ClassicParams
 
 from .codes import Unpacked, unpack
-from .creatures import _health
+from .creatures import mob_health
 from .edits import PLANTS, RIPE_AGE
 from .layout import DARK, EMPTY, FLIGHTS, FULL
-from .numbers import _write
+from .numbers import write_scalar
 from craftax_nb.world.rules import (
     CLASSIC_GROUPS,
     DIRECTIONS,
@@ -38,70 +37,76 @@ def _standing(spec, parts: Unpacked, size: tuple[int, int]) -> np.ndarray:  # (2
         at.append(half - before if before else size[axis] - 1 - half + after if after else size[axis] // 2)
     return np.array(at, np.int32)
 
+# %% ../../nbs/world.rebuild.ipynb #99a3cbd9
+def _with_plants(state, spec, parts: Unpacked, corner: np.ndarray):
+    "The state with a slot for each plant in view, as far as there are slots"
+    for name, age in zip(PLANTS, (0, RIPE_AGE), strict=True):
+        tiles = np.argwhere(parts.blocks == spec.block_names.index(name)) + corner
+        slots = np.flatnonzero(~state.growing_plants_mask)[: len(tiles)]
+        state = state.replace(
+            growing_plants_mask=put(state.growing_plants_mask, slots, True),
+            growing_plants_positions=put(state.growing_plants_positions, slots, tiles[: len(slots)]),
+            growing_plants_age=put(state.growing_plants_age, slots, age),
+        )
+    return state
+
+# %% ../../nbs/world.rebuild.ipynb #6228ff3d
+def _with_ladders(state, spec, parts: Unpacked, floor, corner: np.ndarray):
+    "The state with the floor's ladders where the view shows them"
+    items = state.item_map
+    for item, (record, _) in LADDERS.items():
+        number = spec.item_names.index(item)
+        tiles = np.argwhere(parts.items == number) + corner
+        if len(tiles):
+            items = put(items, floor, np.where(items[floor] == number, 0, items[floor]))
+            state = state.replace(**{record: put(getattr(state, record), floor, tiles[0])})
+    return state.replace(item_map=items)
+
 # %% ../../nbs/world.rebuild.ipynb #074ce9f8
-def _laid(state, spec, parts: Unpacked, floor):
+def _with_map(state, spec, parts: Unpacked, floor):
     "The state with the view's blocks, items and light"
     corner = state.player_position - np.array(spec.map_shape) // 2
     inside = [corner[axis] + np.arange(n) for axis, n in enumerate(spec.map_shape)]
     keep = [(i >= 0) & (i < n) for i, n in zip(inside, state.map.shape[-2:], strict=True)]
-    view, seen = np.ix_(*(i[k] for i, k in zip(inside, keep, strict=True))), np.ix_(*keep)
-    lay = lambda grid, new: put(grid, (*floor, *view), new[seen])
-    dark = parts.blocks == DARK
-    state = state.replace(map=lay(state.map, np.where(dark, full.BlockType.GRASS.value, parts.blocks)))
-    for name, age in zip(PLANTS, (0, RIPE_AGE), strict=True):
-        tiles = np.argwhere(parts.blocks == spec.block_names.index(name)) + corner
-        slots = np.flatnonzero(~state.growing_plants_mask)[: len(tiles)]
-        grown = {
-            "growing_plants_mask": True,
-            "growing_plants_positions": tiles[: len(slots)],
-            "growing_plants_age": age,
-        }
-        state = state.replace(**{field: put(getattr(state, field), slots, value) for field, value in grown.items()})
+    on_map, in_view = np.ix_(*(i[k] for i, k in zip(inside, keep, strict=True))), np.ix_(*keep)
+    lay = lambda grid, view: put(grid, (*floor, *on_map), view[in_view])
+    blocks = np.where(parts.blocks == DARK, full.BlockType.GRASS.value, parts.blocks)
+    state = _with_plants(state.replace(map=lay(state.map, blocks)), spec, parts, corner)
     if spec is not FULL:
         return state
-    items = state.item_map
-    for item, (record, _) in LADDERS.items():
-        number = spec.item_names.index(item)
-        if len(tiles := np.argwhere(parts.items == number) + corner):
-            items = put(items, floor, np.where(items[floor] == number, 0, items[floor]))
-            state = state.replace(**{record: put(getattr(state, record), floor, tiles[0])})
+    state = _with_ladders(state, spec, parts, floor, corner)
     light = parts.brightness / np.float32(255)
-    return state.replace(item_map=lay(items, parts.items), light_map=lay(state.light_map, light))
+    return state.replace(item_map=lay(state.item_map, parts.items), light_map=lay(state.light_map, light))
 
 # %% ../../nbs/world.rebuild.ipynb #72799891
-def _peopled(state, spec, parts: Unpacked, floor):
-    "The state with the mobs in view"
-    groups = FULL_GROUPS if spec is FULL else CLASSIC_GROUPS
+def _slot_of(state, spec, parts: Unpacked, floor, slot: int) -> tuple[str, int]:
+    "The state's list of mobs, and the place in it, that a slot of the code stands for"
+    groups, mob_id = (FULL_GROUPS if spec is FULL else CLASSIC_GROUPS), int(parts.mob_id[slot])
+    index = mob_id // 8 if spec is FULL else mob_id
     sizes = [getattr(state, group).mask.shape[-1] for group in groups]
-    for slot in np.flatnonzero(parts.mob_tile != EMPTY):
-        index, kind = divmod(int(parts.mob_id[slot]), 8) if spec is FULL else (int(parts.mob_id[slot]), 0)
-        members, at = getattr(state, groups[index]), int(slot) - sum(sizes[:index])
-        if not 0 <= at < sizes[index]:  # a code that `encode` didn't make
-            at = int(np.argmin(members.mask[floor]))
-        where = (
-            np.array(divmod(int(parts.mob_tile[slot]), spec.map_shape[1]))
-            + state.player_position
-            - np.array(spec.map_shape) // 2
-        )
-        fields = {"position": where, "mask": True}
-        if groups[index] not in HEADINGS:
-            fields["health"] = (
-                _health()[kind, index] if spec is FULL else getattr(ClassicParams(), f"{spec.mob_names[index]}_health")
-            )
-            state = state.replace(mob_map=put(state.mob_map, (*floor, *where), True))
-        else:
-            heading, way = HEADINGS[groups[index]], DIRECTIONS.get(FLIGHTS[parts.flight[slot]], (0, 0))
-            state = state.replace(**{heading: put(getattr(state, heading), (*floor, at), way)})
-        if spec is FULL:
-            fields["type_id"] = kind
-        state = state.replace(
-            **{
-                groups[index]: members.replace(
-                    **{f: put(getattr(members, f), (*floor, at), x) for f, x in fields.items()}
-                )
-            }
-        )
-    return state
+    place = slot - sum(sizes[:index])
+    if not 0 <= place < sizes[index]:  # a code that `encode` didn't make
+        place = int(np.argmin(getattr(state, groups[index]).mask[floor]))
+    return groups[index], place
+
+# %% ../../nbs/world.rebuild.ipynb #b16054f7
+def _with_mob(state, spec, parts: Unpacked, floor, slot: int):
+    "The state with the mob of one slot"
+    (group, place), mob_id = _slot_of(state, spec, parts, floor, slot), int(parts.mob_id[slot])
+    in_view = np.array(divmod(int(parts.mob_tile[slot]), spec.map_shape[1]))
+    where = in_view + state.player_position - np.array(spec.map_shape) // 2
+    fields, at = {"position": where, "mask": True}, (*floor, place)
+    if group in HEADINGS:
+        direction = DIRECTIONS.get(FLIGHTS[parts.flight[slot]], (0, 0))
+        state = state.replace(**{HEADINGS[group]: put(getattr(state, HEADINGS[group]), at, direction)})
+    else:
+        fields["health"] = mob_health(spec, spec.mob_names[mob_id])
+        state = state.replace(mob_map=put(state.mob_map, (*floor, *where), True))
+    if spec is FULL:
+        fields["type_id"] = mob_id % 8
+    members = getattr(state, group)
+    new = {field: put(getattr(members, field), at, value) for field, value in fields.items()}
+    return state.replace(**{group: members.replace(**new)})
 
 # %% ../../nbs/world.rebuild.ipynb #84c46f22
 def state_of(
@@ -119,6 +124,8 @@ def state_of(
     state = state.replace(player_position=_standing(spec, parts, state.map.shape[-2:]))
     for name in spec.scalar_names:
         if name != "floor":
-            state = _write(state, spec, name, parts.scalar(name).item())
-    state = _peopled(_laid(state, spec, parts, floor), spec, parts, floor)
+            state = write_scalar(state, spec, name, parts.scalar(name).item())
+    state = _with_map(state, spec, parts, floor)
+    for slot in np.flatnonzero(parts.mob_tile != EMPTY).tolist():
+        state = _with_mob(state, spec, parts, floor, slot)
     return state.replace(achievements=achievement_bounds(state)[0].astype(state.achievements.dtype))
