@@ -80,7 +80,7 @@ def export_npz(
         part.replace(paths[-1])
     return paths
 
-
+# %% ../../nbs/labelling.npz.ipynb #a37aad6e
 def _npz_rows(data: Dataset, at: np.ndarray, to_go: np.ndarray, labels: Labels | None, packed: bool) -> dict:
     "The arrays of one file"
     codes = data.codes(at)
@@ -191,24 +191,26 @@ def import_npz(
         vectors = [] if "hidden_state" in first.files else None
         if vectors is not None:
             pool_tokens(first["hidden_state"][:1], pooling)  # refuses before anything is written
-    stretches = (_read(path, num_envs) for path in paths)
-    if joined:
-        files = list(stretches)
-        stretches = [{name: np.concatenate([rows[name] for rows in files]) for name in files[-1]}]
-    policy = {"job": "import_npz", "lost": list(LOST)}
-    for number, rows in enumerate(stretches):
-        number = len(paths) - 1 if joined else number
-        _write_rows(folder / f"shard-{number:09d}", rows, num_envs, policy, number, vectors, pooling)
+    for number, rows in _stretches(paths, num_envs, joined):
+        _write_rows(folder / f"shard-{number:09d}", rows, num_envs, number, vectors, pooling)
     data = Dataset(folder)
     say(f"{data}; not in these files: {'; '.join(LOST)}")
     if vectors:
         _save_vectors(data, np.concatenate(vectors), recipe or _unknown_recipe(pooling))
     return data
 
+# %% ../../nbs/labelling.npz.ipynb #015189ce
+def _stretches(paths: list[Path], num_envs: int, joined: bool):
+    "Yields (number of the shard, columns) of each file, or of all files together"
+    files = (_read(path, num_envs) for path in paths)
+    if not joined:
+        yield from enumerate(files)
+        return
+    files = list(files)
+    yield len(files) - 1, {name: np.concatenate([rows[name] for rows in files]) for name in files[-1]}
+
 # %% ../../nbs/labelling.npz.ipynb #eefc4a4b
-def _write_rows(
-    folder: Path, rows: dict, num_envs: int, policy: dict, number: int, vectors: list | None, pooling: str
-) -> None:
+def _write_rows(folder: Path, rows: dict, num_envs: int, number: int, vectors: list | None, pooling: str) -> None:
     "Writes a shard of the episodes of all environments, and appends their hidden states to `vectors`"
     hidden, spec = rows.pop("hidden_state", None), FULL if rows["codes"].shape[1] == FULL.width else CLASSIC
     world, episodes, order = World(spec.env_name), [], []
@@ -221,7 +223,7 @@ def _write_rows(
         reason = "one row that is not done has no observation after it; join the files"
         raise NpzError(f"file number {number} holds no whole step: {reason}")
     about = {name: getattr(world, name) for name in WORLD} | {"craftax_version": "unknown", "upstream_exact": True}
-    write_shard(folder, episodes, about, policy, number)
+    write_shard(folder, episodes, about, {"job": "import_npz", "lost": list(LOST)}, number)
     if vectors is not None:
         if hidden is None:
             raise NpzError(f"file number {number} has no hidden_state, the first one has")

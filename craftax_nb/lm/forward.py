@@ -21,8 +21,9 @@ def pooled(
     prompts = zip(tokens.ids, tokens.start, tokens.spans, tokens.generated)
     return [_positions(recipe.positions, *prompt) for prompt in prompts]
 
-
+# %% ../../nbs/lm.forward.ipynb #09157915
 def _positions(positions: str, ids: list[int], start: int, spans: dict, generated: int) -> np.ndarray:
+    "Of one prompt; the arguments are a recipe's `positions` and the prompt's fields of `Tokens`"
     prompt = len(ids) - generated  # tokens before the continuation
     end = len(ids) - (generated > 0)  # one after the last token that has a state
     kind, _, names = positions.partition(":")

@@ -45,6 +45,7 @@ class _Done:
         return True
 
 # %% ../../nbs/lm.vllm_connector.ipynb #3a932293
+#| eval: false
 class PooledStates(ExampleHiddenStatesConnector):
     "Keeps, for each request with `kv_transfer_params` {positions, key}, the float32 mean of the states there"
 
