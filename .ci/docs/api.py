@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from books import comments, note
+from books import ROOT, comments, note
 
 
 @dataclass(frozen=True)
@@ -241,6 +241,14 @@ def lines(path: Path) -> dict[str, tuple[int, int]]:
 
 @cache
 def imports(path: Path) -> dict[str, str]:
-    "Names that a module imports -> their full names"
-    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom) and n.module]
-    return {a.asname or a.name: f"{n.module}.{a.name}" for n in nodes for a in n.names}
+    "Names that a module imports from other modules of the project -> their full names"
+    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
+    return {a.asname or a.name: f"{origin(n, path)}.{a.name}" for n in nodes for a in n.names}
+
+
+def origin(node: ast.ImportFrom, path: Path) -> str:
+    "The full name of the module that is imported from, also where the import is relative"
+    if not node.level:
+        return node.module
+    package = path.relative_to(ROOT).parts[: -node.level]
+    return ".".join([*package, *([node.module] if node.module else [])])

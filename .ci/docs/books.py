@@ -79,7 +79,7 @@ class Book:
         for prefix, kind in (("bench_", "benchmark"), ("test_", "test")):
             if self.name.startswith(prefix):
                 return kind
-        return "job" if self.parameters and self.name not in INTERACTIVE else "interactive"
+        return "interactive" if self.name in INTERACTIVE else "job" if self.parameters else "other"
 
     @cached_property
     def title(self) -> str:

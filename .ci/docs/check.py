@@ -8,7 +8,7 @@ import re
 import sys
 from collections import Counter
 from functools import cache
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -17,24 +17,25 @@ from books import Book, read_all, spine
 WORDS = {"advantage": "offline.awr", "zombie": "probing.suites", "papermill": "parameters", "temperature": "train_awr"}
 
 
-class Links(HTMLParser):
+TAG = re.compile(r"<(a|img|script|source|video|iframe|link)\b([^>]*)>")
+ATTRIBUTE = re.compile(r'\b(href|src|rel)="([^"]*)"')
+
+
+class Links:
     "What a page links to, what it loads, and the places in it that others may link to"
 
     def __init__(self, page: str):
-        super().__init__(convert_charrefs=True)
-        self.hrefs, self.loads, self.ids, self.pictures = [], [], set(), 0
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        given = dict(attrs)
-        self.ids |= {given[key] for key in ("id", "name") if given.get(key)}
-        if tag == "a" and given.get("href"):
-            self.hrefs.append(given["href"])
-        if tag in ("img", "script", "source", "video", "iframe") and given.get("src"):
-            self.loads.append(given["src"])
-            self.pictures += tag == "img"
-        if tag == "link" and given.get("rel") != "canonical" and given.get("href"):
-            self.loads.append(given["href"])
+        self.ids = set(re.findall(r'\s(?:id|name)="([^"]+)"', page))
+        tags = [(tag, dict(ATTRIBUTE.findall(rest))) for tag, rest in TAG.findall(page)]
+        links = [given.get("href", "") for tag, given in tags if tag == "a"]
+        self.hrefs = {unescape(href) for href in links if href and not re.fullmatch(r"#L\d+", href)}
+        loaded = [
+            given.get("src") or given.get("href")
+            for tag, given in tags
+            if tag != "a" and given.get("rel") != "canonical"
+        ]
+        self.loads = {unescape(src) for src in loaded if src and not src.startswith("data:")}
+        self.pictures = sum(tag == "img" for tag, _ in tags)
 
 
 @cache
@@ -46,7 +47,7 @@ def links(path: Path) -> Links:
 def broken(site: Path, page: Path) -> list[str]:
     "Links and pictures of one page that lead nowhere"
     bad = []
-    for href in [*links(page).hrefs, *links(page).loads]:
+    for href in sorted(links(page).hrefs | links(page).loads):
         parts = urlsplit(href)
         if parts.scheme or parts.netloc:
             continue
@@ -85,8 +86,13 @@ def wrong_pages(site: Path, books: list[Book]) -> list[str]:
 
 def wrong_cells(site: Path, books: list[Book]) -> list[str]:
     "Pages on which a directive of nbdev is left"
-    pages = [(b.page, re.sub(r"<[^>]+>", "", (site / f"{b.page}.html").read_text())) for b in books]
-    return [f"{page}.html shows a line that begins with #|" for page, words in pages if re.search(r"^#\|", words, re.M)]
+    pages = [(b.page, site / f"{b.page}.html") for b in books]
+    left = re.compile(r"^(?:<[^>]+>)*#\|", re.M)
+    return [
+        f"{name}.html shows a line that begins with #|"
+        for name, page in pages
+        if page.exists() and left.search(page.read_text())
+    ]
 
 
 def search_index(site: Path) -> dict:

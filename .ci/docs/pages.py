@@ -61,9 +61,9 @@ def markdown(source: str) -> dict:
     return {"cell_type": "markdown", "metadata": {}, "source": source}
 
 
-def code(cell: Cell, **metadata) -> dict:
+def code(cell: Cell, links: Links, **metadata) -> dict:
     "A code cell with its stored outputs"
-    outputs = [tidy(o) for o in cell.outputs]
+    outputs = [tidy(o, links) for o in cell.outputs]
     return {
         "cell_type": "code",
         "metadata": metadata,
@@ -73,12 +73,14 @@ def code(cell: Cell, **metadata) -> dict:
     }
 
 
-def tidy(output: dict) -> dict:
+def tidy(output: dict, links: Links) -> dict:
     "An output without what pandas brings along to style its tables, and without pictures that are there twice"
     data = dict(output.get("data", {}))
     if "text/html" in data:
         table = re.sub(r"<style.*?</style>", "", text(data["text/html"]), flags=re.S)
         data["text/html"] = table.replace(' border="1"', "").replace(' style="text-align: right;"', "")
+    if "text/markdown" in data:
+        data["text/markdown"] = links.rewrite(text(data["text/markdown"]))
     if "image/png" in data:
         data.pop("image/jpeg", None)
     return {**output, "data": data} if "data" in output else output
@@ -109,18 +111,18 @@ def shown(cell: Cell, book: Book, links: Links) -> list[dict]:
     if "parameters" in cell.tags:
         return [
             markdown(parameter_table(book)),
-            code(cell, tags=["hide-input"], mystnb=prompt("the cell of parameters")),
+            code(cell, links, tags=["hide-input"], mystnb=prompt("the cell of parameters")),
         ]
     if api.only_imports(cell.source):
-        return [code(cell, tags=["hide-input"], mystnb=prompt("imports"))]
+        return [code(cell, links, tags=["hide-input"], mystnb=prompt("imports"))]
     if cell.directives.get("echo") == "false":
-        return [code(cell, tags=["remove-input"])]
+        return [code(cell, links, tags=["remove-input"])]
     when = next((d for d in ("slow", "service") if d in cell.directives), "")
     note = [markdown(f'<p class="cell-note">{RUNS[when]}</p>')] if when else []
     tags = ["exported"] if cell.exported else []
     return [
         *note,
-        code(cell, tags=tags),
+        code(cell, links, tags=tags),
         *([markdown(source_line(cell, book))] if cell.exported and book.module else []),
     ]
 
@@ -191,7 +193,7 @@ def reference(book: Book, links: Links) -> list[str]:
 def block(entry: api.Entry, book: Book, links: Links, owner: str = "", fence: str = "::::") -> list[str]:
     "One entry as a directive of Sphinx, its members inside"
     name = f"{owner}{entry.name}"
-    value = [f":value: {entry.signature}"] if entry.kind == "data" and entry.signature else []
+    value = [f":value: {json.dumps(entry.signature)}"] if entry.kind == "data" and entry.signature else []
     signature = "" if entry.kind in ("data", "property") else entry.signature
     options = [*value, *(f":{m}:" for m in entry.modifiers)]
     body = [f'<a class="entry-source" href="{listing.page(book.module)}#L{entry.line}">source</a>']
@@ -283,10 +285,11 @@ def job_order(books: list[Book]) -> list[Book]:
 
 def navigation(books: list[Book]) -> str:
     "The toctrees of the landing page"
+    others = [f"{plain(b.title)} <{b.page}>" for b in books if b.kind == "other"]
     first = [f"{i}. {plain(b.title)} <{b.page}>" for i, (b, _) in enumerate(spine(books), 1)]
     return "\n\n".join(
         [
-            toctree(["About <about>", *first], "Start here"),
+            toctree(["About <about>", *first, *others], "Start here"),
             toctree(
                 [
                     "All parameters <parameters>",
