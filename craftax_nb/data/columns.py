@@ -19,12 +19,12 @@ def gather(
     if len(parts) == 1:
         return parts[0].take(rows, 0, out, "clip")  # "clip", since "raise" would go through a copy of `out`
     order = np.argsort(rows, kind="stable")
-    rows, found = rows[order], np.empty_like(out)
+    rows, in_order = rows[order], np.empty_like(out)
     cuts = np.searchsorted(rows, starts)
     for part in np.flatnonzero(np.diff(cuts)):
-        here = slice(cuts[part], cuts[part + 1])
-        parts[part].take(rows[here] - starts[part], 0, found[here], "clip")
-    out[order] = found
+        share = slice(cuts[part], cuts[part + 1])
+        parts[part].take(rows[share] - starts[part], 0, in_order[share], "clip")
+    out[order] = in_order
     return out
 
 # %% ../../nbs/data.columns.ipynb #b7b090e1
@@ -32,7 +32,7 @@ def checked_rows(
     at,  # int, slice, (n,) bool, or ints of any shape
     length: int,
 ) -> np.ndarray:  # int64, from 0 on
-    "Positions as numpy understands an index; IndexError names one that is out of range"
+    "Row numbers from an index as numpy understands it; IndexError names one that is out of range"
     if isinstance(at, slice):
         return np.arange(*at.indices(length))
     at = np.asarray(at)
@@ -57,9 +57,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         length: int | None = None,  # of a view
         rows_of=None,  # of a view: positions (n,) -> rows over all parts
     ):
-        self.parts = [
-            part.view(np.ndarray) for part in parts
-        ]  # plain arrays over the mapped memory: np.memmap is slower to index
+        self.parts = [part.view(np.ndarray) for part in parts]  # np.memmap itself is slower to index
         self.starts = np.cumsum([0, *map(len, parts)])
         self.rows_of, self.dtype = rows_of, parts[0].dtype
         self.shape = (int(self.starts[-1]) if length is None else length, *parts[0].shape[1:])

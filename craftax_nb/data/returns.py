@@ -39,9 +39,8 @@ def returns_to_go(
 ) -> np.ndarray:  # (N,) float32
     "Discounted sum of the rewards from each step to the end of its episode"
     ends = terminated | truncated
-    return discounted_sums(_wide(reward) + gamma * np.where(truncated, _wide(bootstrap), 0), ends, gamma).astype(
-        np.float32
-    )
+    completed = _float64(reward) + gamma * np.where(truncated, _float64(bootstrap), 0)
+    return discounted_sums(completed, ends, gamma).astype(np.float32)
 
 # %% ../../nbs/data.returns.ipynb #1f6d9e51
 def gae(
@@ -58,17 +57,19 @@ def gae(
 
 # %% ../../nbs/data.returns.ipynb #49cafdd1
 def td_lambda(reward, value, terminated, truncated, bootstrap, gamma: float, td_lambda: float) -> np.ndarray:
-    "TD(lambda) returns, the value targets that belong to `gae`: advantage plus value (N,) float32"
-    return (_advantages(reward, value, terminated, truncated, bootstrap, gamma, td_lambda) + _wide(value)).astype(
-        np.float32
-    )
+    "TD(lambda) returns, (N,) float32: the value targets that belong to `gae`, advantage plus value"
+    advantages = _advantages(reward, value, terminated, truncated, bootstrap, gamma, td_lambda)
+    return (advantages + _float64(value)).astype(np.float32)
 
 # %% ../../nbs/data.returns.ipynb #f9a634fd
-def _advantages(reward, value, terminated, truncated, bootstrap, gamma, gae_lambda) -> np.ndarray:  # (N,) float64
-    last, value = terminated | truncated, _wide(value)
-    following = np.where(last, np.where(truncated, _wide(bootstrap), 0), np.roll(value, -1))
-    return discounted_sums(_wide(reward) + gamma * following - value, last, gamma * gae_lambda)
-
-
-def _wide(x) -> np.ndarray:
+def _float64(x) -> np.ndarray:
+    "The numbers in double precision"
     return np.asarray(x, np.float64)
+
+
+def _advantages(reward, value, terminated, truncated, bootstrap, gamma, gae_lambda) -> np.ndarray:  # (N,) float64
+    "Generalised advantage estimates in double precision"
+    last, value = terminated | truncated, _float64(value)
+    value_after_end = np.where(truncated, _float64(bootstrap), 0)
+    next_value = np.where(last, value_after_end, np.roll(value, -1))
+    return discounted_sums(_float64(reward) + gamma * next_value - value, last, gamma * gae_lambda)

@@ -20,10 +20,8 @@ __all__ = ['policy_names', 'DatasetStats', 'dataset_stats', 'plot_stats']
 # %% ../../nbs/data.stats.ipynb #7f8dd8d2
 def policy_names(data: Dataset) -> np.ndarray:  # (episodes,) object
     "The policy that played each episode"
-    names = [
-        str(p.get("run") or p.get("job") or p.get("policy") or "unknown")
-        for p in (about["policy"] for about in data.about)
-    ]
+    policies = [about["policy"] for about in data.about]
+    names = [str(p.get("run") or p.get("job") or p.get("policy") or "unknown") for p in policies]
     return np.array(names, object)[data.shard_of]
 
 # %% ../../nbs/data.stats.ipynb #3ba708e0
@@ -38,43 +36,50 @@ class DatasetStats:
     episodes: pd.DataFrame  # a row each: policy, return, length
 
     def _repr_html_(self):
-        shown = (
-            self.policies.round(2),
-            self.achievements[self.achievements.any(axis=1)].round(3),
-            self.actions.round(3),
-            self.floors.round(3),
-        )
-        return "".join(table.to_html() for table in shown if len(table))
+        achievements = self.achievements[self.achievements.any(axis=1)]
+        tables = self.policies.round(2), achievements.round(3), self.actions.round(3), self.floors.round(3)
+        return "".join(table.to_html() for table in tables if len(table))
 
 # %% ../../nbs/data.stats.ipynb #3f223e67
 def dataset_stats(
     data: Dataset,  # or a view
     block: int = 65_536,  # transitions read at a time
 ) -> DatasetStats:
-    "Counts what is there; memory stays flat"
-    world, spec, policy = World(data.env_name), data.spec, policy_names(data)
+    "Counts what a data set holds, a block after the other, so that memory stays flat"
+    world, policy = World(data.env_name), policy_names(data)
     names, number = np.unique(policy.astype(str), return_inverse=True)
     episodes = pd.DataFrame({"policy": policy, "return": data.episode_return, "length": data.length})
-    floor = spec.slices["counts"].start + spec.count_names.index("floor") if "floor" in spec.count_names else None
-    actions, floors = (
-        np.zeros((len(names), world.num_actions), np.int64),
-        np.zeros((len(names), 9 if floor is not None else 0), np.int64),
-    )
-    for start in range(0, data.num_transitions, block):
-        at = np.arange(start, min(start + block, data.num_transitions))
-        who = number[data.episodes_at(at)]
-        np.add.at(actions, (who, data.action[at]), 1)
-        if floor is not None:
-            np.add.at(floors, (who, data.codes(at)[:, floor]), 1)
+    actions, floors = _count_steps(data, number, len(names), world.num_actions, block)
     shares = lambda counts, index: pd.DataFrame((counts / counts.sum(1, keepdims=True)).T, index, names)
     unlocked = np.stack([data.achievements[number == i].mean(0) for i in range(len(names))], 1)
     return DatasetStats(
-        _policies(data, episodes, names),
-        pd.DataFrame(unlocked, world.achievement_names, names),
-        shares(actions, world.action_names),
-        shares(floors, pd.RangeIndex(floors.shape[1], name="floor")),
-        episodes,
+        policies=_policies(data, episodes, names),
+        achievements=pd.DataFrame(unlocked, world.achievement_names, names),
+        actions=shares(actions, world.action_names),
+        floors=shares(floors, pd.RangeIndex(floors.shape[1], name="floor")),
+        episodes=episodes,
     )
+
+# %% ../../nbs/data.stats.ipynb #76a498fc
+def _count_steps(
+    data: Dataset,
+    number: np.ndarray,  # (episodes,) the policy's
+    num_policies: int,
+    num_actions: int,
+    block: int,  # transitions read at a time
+) -> tuple[np.ndarray, np.ndarray]:  # (policies, actions) and (policies, 9) int64; (policies, 0) in Classic
+    "How often each policy took each action, and was on each floor"
+    counts = data.spec.count_names
+    floor = data.spec.slices["counts"].start + counts.index("floor") if "floor" in counts else None
+    actions = np.zeros((num_policies, num_actions), np.int64)
+    floors = np.zeros((num_policies, 0 if floor is None else 9), np.int64)
+    for start in range(0, data.num_transitions, block):
+        at = np.arange(start, min(start + block, data.num_transitions))
+        policy = number[data.episodes_at(at)]
+        np.add.at(actions, (policy, data.action[at]), 1)
+        if floor is not None:
+            np.add.at(floors, (policy, data.codes(at)[:, floor]), 1)
+    return actions, floors
 
 # %% ../../nbs/data.stats.ipynb #c5d1a149
 def _policies(data: Dataset, episodes: pd.DataFrame, names) -> pd.DataFrame:
@@ -83,57 +88,49 @@ def _policies(data: Dataset, episodes: pd.DataFrame, names) -> pd.DataFrame:
     ended = episodes.assign(terminated=data.terminated[ends], truncated=data.truncated[ends] & ~data.cut, cut=data.cut)
     rows = {}
     for name in [*names, *(["all"] if len(names) > 1 else [])]:
-        mine = ended if name == "all" else ended[ended.policy == name]
-        total, length = mine["return"].astype(float), mine["length"]
+        group = ended if name == "all" else ended[ended.policy == name]
+        total, length = group["return"].astype(float), group["length"]
         rows[name] = {
-            "episodes": len(mine),
+            "episodes": len(group),
             "transitions": length.sum(),
-            **mine[["terminated", "truncated", "cut"]].mean(),
+            **group[["terminated", "truncated", "cut"]].mean(),
             "return mean": total.mean(),
             "return std": total.std(ddof=0),
-            "return min": total.min(),
-            "return median": total.median(),
-            "return max": total.max(),
-            "length mean": length.mean(),
-            "length min": length.min(),
-            "length max": length.max(),
+            **{f"return {how}": total.agg(how) for how in ("min", "median", "max")},
+            **{f"length {how}": length.agg(how) for how in ("mean", "min", "max")},
         }
     return pd.DataFrame(rows).T.astype({name: int for name in ("episodes", "transitions", "length min", "length max")})
 
 # %% ../../nbs/data.stats.ipynb #569f1e36
+def _plot_shares(ax: plt.Axes, table: pd.DataFrame, title: str, kind: str = "barh") -> None:
+    "Bars of a table of shares, in percent; an empty table leaves the axes empty"
+    if not len(table):
+        ax.set_axis_off()
+        return
+    (100 * table).plot(kind=kind, ax=ax, legend=False, width=0.8, rot=0, alpha=0.8)
+    ax.set(title=title, xlabel="", ylabel="")
+    ax.tick_params(axis="y", labelsize=7)
+
+
+def _most_frequent(table: pd.DataFrame) -> pd.DataFrame:
+    "The 20 rows with the largest shares, the largest last"
+    return table.loc[table[table.any(axis=1)].max(axis=1).nlargest(20).index[::-1]]
+
+# %% ../../nbs/data.stats.ipynb #e73067b4
 def plot_stats(stats: DatasetStats) -> plt.Figure:
     "Returns, lengths, floors, the 20 most frequent achievements and actions; a colour a policy"
-    figure, axes = plt.subplot_mosaic(
-        [["return", "length", "floors"], ["achievements", "achievements", "actions"]],
-        figsize=(10, 7.5),
-        layout="constrained",
-        height_ratios=[1, 2.4],
-    )
-    for name in ("return", "length"):
+    layout = [["return", "length", "floors"], ["achievements", "achievements", "actions"]]
+    figure, axes = plt.subplot_mosaic(layout, figsize=(10, 7.5), layout="constrained", height_ratios=[1, 2.4])
+    for name, unit in (("return", "return (undiscounted)"), ("length", "steps")):
         bins = np.histogram_bin_edges(stats.episodes[name], 20)
-        axes[name].hist(
-            [stats.episodes.loc[stats.episodes.policy == p, name] for p in stats.actions],
-            bins,
-            histtype="stepfilled",
-            alpha=0.6,
-            label=list(stats.actions),
-        )
-        axes[name].set(xlabel="steps" if name == "length" else "return (undiscounted)", ylabel="episodes", title=name)
+        by_policy = [stats.episodes.loc[stats.episodes.policy == p, name] for p in stats.actions]
+        axes[name].hist(by_policy, bins, histtype="stepfilled", alpha=0.6, label=list(stats.actions))
+        axes[name].set(xlabel=unit, ylabel="episodes", title=name)
     axes["return"].legend(fontsize="small", frameon=False)
-    most = lambda table: table.loc[table[table.any(axis=1)].max(axis=1).nlargest(20).index[::-1]]
-    for name, table, title in (
-        ("achievements", most(stats.achievements), "most frequent achievements, % of episodes"),
-        ("actions", most(stats.actions), "most frequent actions, % of steps"),
-        ("floors", stats.floors, "floors, % of steps"),
-    ):
-        if len(table):
-            (100 * table).plot(
-                kind="bar" if name == "floors" else "barh", ax=axes[name], legend=False, width=0.8, rot=0, alpha=0.8
-            )
-            axes[name].set(title=title, xlabel="", ylabel="")
-            axes[name].tick_params(axis="y", labelsize=7)
-        else:
-            axes[name].set_axis_off()
+    achievements, actions = _most_frequent(stats.achievements), _most_frequent(stats.actions)
+    _plot_shares(axes["achievements"], achievements, "most frequent achievements, % of episodes")
+    _plot_shares(axes["actions"], actions, "most frequent actions, % of steps")
+    _plot_shares(axes["floors"], stats.floors, "floors, % of steps", kind="bar")
     for axis in axes.values():
         axis.spines[["top", "right"]].set_visible(False)
     return figure
