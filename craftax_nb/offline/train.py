@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['current_agent', 'seed_folder', 'save_checkpoint', 'restore_checkpoint', 'check_learner', 'out_of_patience',
-           'log_metrics', 'print_progress', 'train']
+           'logged_metrics', 'print_progress', 'train']
 
 # %% ../../nbs/offline.train.ipynb #fa664320
 import time
@@ -100,7 +100,7 @@ def out_of_patience(learner: Learner, patience: int) -> bool:
     return bool(patience) and learner.step - learner.best_step >= patience
 
 # %% ../../nbs/offline.train.ipynb #47967bcd
-def log_metrics(
+def logged_metrics(
     learner: Learner,
     steps: list[dict],  # metrics of the steps since the last row of the log
 ) -> dict[str, float]:
@@ -142,7 +142,7 @@ def train(
         rows.append(learner.update())
         step, last = learner.step, learner.step == steps or run.stopping
         if last or step % log_every == 0 or step % checkpoint_every == 0:
-            metrics, rows = log_metrics(learner, rows), []
+            metrics, rows = logged_metrics(learner, rows), []
             run.log(step, **metrics)
             print_progress(step, steps, metrics["loss"], time.time() - began, first, log_every, last)
         if last or step % checkpoint_every == 0 or out_of_patience(learner, patience):
