@@ -17,7 +17,7 @@ from ..nets.agent import Agent
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
 from .board import Board
-from .editor import Editing, Editor, show
+from .editor import Editing, Editor, encode_state
 from .future import Future
 from .keep import Keep
 from .live import hidden_states_along
@@ -26,36 +26,39 @@ from craftax_nb.widgets.panels import (
     RETURN,
     WIDE,
     Scene,
-    bars,
+    bars_html,
     scene_of,
-    status,
+    status_html,
     step_at,
-    timeline,
-    values,
+    timeline_html,
+    values_html,
     x_of,
 )
-from .trace import Trace, check_games, judge, name_of, read, trace, trace_of
+from .trace import Trace, check_games, judge, name_of, read, trace_episode, trace_of
 from .words import Words, _labeller
 from ..world.draw import draw, png
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['KEYS', 'HINT', 'MAP', 'Inspector', 'inspector']
+__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'Inspector', 'inspector']
 
 # %% ../../nbs/widgets.inspector.ipynb #61ebb2a4
-KEYS = {"ArrowLeft": -1, "ArrowRight": 1}  # steps; ten with shift
-HINT = "click the map, then: ← → step, with shift ten; Home, End; space plays; n, p next and previous achievement; u undo, r reset"
+STEP_KEYS = {"ArrowLeft": -1, "ArrowRight": 1}  # steps; ten with shift
+HINT = (
+    "click the map, then: ← → step, with shift ten; Home, End; space plays; "
+    "n, p next and previous achievement; u undo, r reset"
+)
 MAP = 418  # pixels, the map's width
 
 
 def _options(dataset: Dataset, episode: int) -> list[tuple[str, int]]:
-    "Episodes to choose from, the best first; IndexError, saying what there is, for one that isn't there"
-    said = lambda e: f"{e}: return {dataset.episode_return[e]:.1f}, {dataset.length[e]} steps"
+    "Episodes to choose from, the best first; IndexError, which says what there is, for one that isn't there"
+    text = lambda e: f"{e}: return {dataset.episode_return[e]:.1f}, {dataset.length[e]} steps"
     best = [int(e) for e in np.argsort(-dataset.episode_return, kind="stable")[:500]]
     if episode not in best:
         dataset.episode(episode)
         best.append(episode)
-    return [(said(e), e) for e in best]
+    return [(text(e), e) for e in best]
 
 # %% ../../nbs/widgets.inspector.ipynb #c420f39d
 class Inspector(widgets.VBox):
@@ -74,139 +77,130 @@ class Inspector(widgets.VBox):
     ):
         check_games(dataset.env_name, agents)
         self.dataset, self.agents, self.gamma = dataset, list(agents), gamma
-        self.traces, self.live, self.edited, self.shown, self.novelty = {}, {}, {}, None, None
+        self.traces, self.trace = {}, None  # by (episode, agents); the one that is shown
+        self.live, self.edited = {}, {}  # episodes that were played here; edits by (episode, step)
+        self.novelty = None  # code -> warning, made when it is first needed
         self.words = Words(self.refresh, labeller)
         self.editor, self.future = Editor(dataset.spec, self.refresh), Future(self._played, self.words.labeller)
-        self.keep = Keep(folder, suite, lambda: (self.shown, self.scene, self.editing))
+        self.keep = Keep(folder, suite, lambda: (self.trace, self.scene, self.editing))
         super().__init__(self._arrange(_options(dataset, episode), episode))
         self.add_class("craftax-inspector")
         self._connect()
         self.go(episode, step)
-        np.asarray(show(self.editing.state))  # compiled before the first click
+        np.asarray(encode_state(self.editing.state))  # compiled before the first click
 
 # %% ../../nbs/widgets.inspector.ipynb #e6aca9ce
 @patch
 def _arrange(self: Inspector, options: list, episode: int) -> list[widgets.Widget]:
-    "Makes the widgets; the rows from top to bottom"
-    narrow = {"description_width": "54px"}
-    self.picker = widgets.Dropdown(
-        options=options, value=episode, description="episode", layout={"width": "250px"}, style=narrow
-    )
-    names = [(name_of(agent), i) for i, agent in enumerate(self.agents)]
-    self.first = widgets.Dropdown(
-        options=names or [("recorded", -1)], description="agent", layout={"width": "270px"}, style=narrow
-    )
-    self.second = widgets.Dropdown(
-        options=[("none", -1), *names],
-        value=1 if len(names) > 1 else -1,
-        description="beside",
-        layout={"width": "270px"},
-        style=narrow,
-    )
-    self.first.disabled = self.second.disabled = not names
+    "Makes the widgets; returns the rows from top to bottom"
+    menus = self._menus(options, episode)
     self.player = widgets.Play(interval=150, show_repeat=False)
-    self.slider = widgets.IntSlider(
-        description="step", layout={"flex": "1 1 auto", "width": "auto"}, style={"description_width": "36px"}
-    )
+    layout = {"flex": "1 1 auto", "width": "auto"}
+    self.slider = widgets.IntSlider(description="step", layout=layout, style={"description_width": "36px"})
     self.link = widgets.jslink((self.player, "value"), (self.slider, "value"))
-    rows, columns = self.dataset.spec.map_shape
-    below = draw(self.dataset.codes([0]), 10).shape[1] // 10
-    self.board = Board(
-        grid=[rows, columns, below],
-        listens=[*KEYS, "Home", "End", " ", "n", "p", "u", "r"],
-        layout={"width": f"{MAP}px"},
-    )
+    sides = widgets.HBox([self._map(), self._panels()])
+    self.legend = widgets.HTML(layout=FULL_WIDTH)
     self.timeline = Board(listens=self.board.listens, layout={"width": "100%"})
-    self.status, self.values, self.bars, self.legend = (
-        widgets.HTML(layout={"width": "100%", "margin": "0"}) for _ in range(4)
-    )
-    self.tabs = widgets.Tab(
-        [self.editor, self.words, self.future, self.keep], titles=["edit", "text", "branch", "keep"]
-    )
-    left = widgets.VBox(
-        [
-            self.board,
-            widgets.HTML(f'<div style="opacity:.7;font-size:11px;line-height:1.3;width:{MAP}px">{HINT}</div>'),
-        ],
-        layout={"flex": "0 0 auto"},
-    )
-    right = widgets.VBox(
-        [self.status, self.values, self.bars, self.tabs],
-        layout={"flex": "1 1 400px", "min_width": "0", "padding": "0 0 0 12px"},
-    )
-    return [
-        widgets.HBox([self.picker, self.first, self.second], layout={"flex_flow": "row wrap"}),
-        widgets.HBox([self.player, self.slider], layout={"align_items": "center"}),
-        widgets.HBox([left, right]),
-        self.legend,
-        self.timeline,
-    ]
+    steps = widgets.HBox([self.player, self.slider], layout={"align_items": "center"})
+    return [menus, steps, sides, self.legend, self.timeline]
+
+# %% ../../nbs/widgets.inspector.ipynb #f4dff9ac
+FULL_WIDTH = {"width": "100%", "margin": "0"}
+
+
+def _menu(name: str, options: list, value, width: int) -> widgets.Dropdown:
+    layout, style = {"width": f"{width}px"}, {"description_width": "54px"}
+    return widgets.Dropdown(options=options, value=value, description=name, layout=layout, style=style)
+
+
+@patch
+def _menus(self: Inspector, options: list, episode: int) -> widgets.Widget:
+    "The menus of episodes and agents"
+    names = [(name_of(agent), i) for i, agent in enumerate(self.agents)]
+    self.picker = _menu("episode", options, episode, 250)
+    self.first = _menu("agent", names or [("recorded", -1)], 0 if names else -1, 270)
+    self.second = _menu("beside", [("none", -1), *names], 1 if len(names) > 1 else -1, 270)
+    self.first.disabled = self.second.disabled = not names
+    return widgets.HBox([self.picker, self.first, self.second], layout={"flex_flow": "row wrap"})
+
+# %% ../../nbs/widgets.inspector.ipynb #c395a32b
+@patch
+def _map(self: Inspector) -> widgets.Widget:
+    "The map to click on, with the keys below it"
+    rows, columns = self.dataset.spec.map_shape
+    all_rows = draw(self.dataset.codes([0]), 10).shape[1] // 10
+    keys = [*STEP_KEYS, "Home", "End", " ", "n", "p", "u", "r"]
+    self.board = Board(grid=[rows, columns, all_rows], listens=keys, layout={"width": f"{MAP}px"})
+    style = f"opacity:.7;font-size:11px;line-height:1.3;width:{MAP}px"
+    return widgets.VBox([self.board, widgets.HTML(f'<div style="{style}">{HINT}</div>')], layout={"flex": "0 0 auto"})
+
+
+@patch
+def _panels(self: Inspector) -> widgets.Widget:
+    "Status, values, policies and the tabs"
+    self.status, self.values, self.bars = (widgets.HTML(layout=FULL_WIDTH) for _ in range(3))
+    tabs = [self.editor, self.words, self.future, self.keep]
+    self.tabs = widgets.Tab(tabs, titles=["edit", "text", "branch", "keep"])
+    layout = {"flex": "1 1 400px", "min_width": "0", "padding": "0 0 0 12px"}
+    return widgets.VBox([self.status, self.values, self.bars, self.tabs], layout=layout)
 
 # %% ../../nbs/widgets.inspector.ipynb #4819c8be
 @patch
 def _connect(self: Inspector) -> None:
-    "Clicks, keys and sliders"
+    "Functions that are called for clicks, keys and sliders"
     self.picker.observe(lambda change: self.go(change["new"]), "value")
     for menu in (self.first, self.second):
         menu.observe(lambda _: self.go(self.picker.value, self.step), "value")
     self.slider.observe(lambda change: self.show(change["new"]), "value")
     rows, columns = self.dataset.spec.map_shape
     self.board.on_tile(lambda row, column: self._tile(row, column, (row - rows // 2, column - columns // 2)))
-    self.timeline.on_click(lambda x, _, step: self._jump(step if step >= 0 else step_at(self.shown, x)))
+    self.timeline.on_click(lambda x, _, step: self._jump(step if step >= 0 else step_at(self.trace, x)))
     for board in (self.board, self.timeline):
         board.on_key(self._key)
 
 # %% ../../nbs/widgets.inspector.ipynb #8a760b10
 @patch
 def _trace(self: Inspector, number: int) -> Trace:
-    "Of an episode of the data set, or of one that was played here (negative), for the chosen agents; the last eight are kept"
+    "The trace of an episode for the chosen agents; the last eight are kept. Negative: one that was played here"
     chosen = [i for i in dict.fromkeys((self.first.value, self.second.value)) if i >= 0]
     key, agents = (number, *chosen), [self.agents[i] for i in chosen]
     if key not in self.traces:
         if number >= 0:
-            made = trace(self.dataset, number, agents, self.gamma)
+            trace = trace_episode(self.dataset, number, agents, self.gamma)
         else:
-            played, player = self.live[number]
-            episode, hidden = to_episode(played), hidden_states_along(played)
-            label = lambda agent: hidden if agent.spec.hidden_dim and agent.recipe == player.recipe else None
-            readings = [
-                read(a, episode, label(a), "another agent played here, without its hidden states") for a in agents
-            ]
-            made = trace_of(
-                World(self.dataset.env_name),
-                f"played here {-number}",
-                episode,
-                readings,
-                self.gamma,
-                played.states,
-            )
-        for which, reading in enumerate(made.readings):
+            trace = self._live_trace(number, agents)
+        for which, reading in enumerate(trace.readings):
             if reading.agent is not None:  # compiles for one state, once
-                judge(
-                    made,
-                    which,
-                    0,
-                    made.episode.codes[0],
-                    np.asarray(reading.agent.hidden_mean) if reading.agent.spec.hidden_dim else None,
-                )
-        self.traces = {**dict(list(self.traces.items())[-7:]), key: made}
+                hidden = np.asarray(reading.agent.hidden_mean) if reading.agent.spec.hidden_dim else None
+                judge(trace, which, 0, trace.episode.codes[0], hidden)
+        self.traces = {**dict(list(self.traces.items())[-7:]), key: trace}
     return self.traces[key]
+
+# %% ../../nbs/widgets.inspector.ipynb #6484147a
+@patch
+def _live_trace(self: Inspector, number: int, agents: Sequence[Agent]) -> Trace:
+    "The trace of an episode that was played here"
+    played, player = self.live[number]
+    episode, hidden, readings = to_episode(played), hidden_states_along(played), []
+    for agent in agents:
+        own = hidden if agent.spec.hidden_dim and agent.recipe == player.recipe else None
+        readings.append(read(agent, episode, own, "another agent played here, without its hidden states"))
+    title = f"played here {-number}"
+    return trace_of(World(self.dataset.env_name), title, episode, readings, self.gamma, played.states)
 
 # %% ../../nbs/widgets.inspector.ipynb #b0f0a8cd
 @patch
 def go(self: Inspector, number: int, step: int = 0) -> None:
     "Shows another episode, or other agents"
     self._leave()
-    self.shown = self._trace(number)
-    self.number, last = number, len(self.shown) - 1
-    self.shown.check(step)
-    keys = [(colour, f"V, {r.name}") for r, colour in zip(self.shown.readings, AGENTS, strict=False)]
-    keys += [(RETURN, f"return-to-go, discount {self.gamma:g}")]
-    self.legend.value = (
-        "".join(f'<span style="color:{colour};margin:0 18px 0 0">■ {name}</span>' for colour, name in keys)
-        + '<span style="opacity:.7">click to go there</span>'
-    )
-    self.timeline.content = timeline(self.shown)
+    self.trace = self._trace(number)
+    self.number, last = number, len(self.trace) - 1
+    self.trace.check(step)
+    curves = [(colour, f"V, {r.name}") for r, colour in zip(self.trace.readings, AGENTS, strict=False)]
+    curves += [(RETURN, f"return-to-go, discount {self.gamma:g}")]
+    names = "".join(f'<span style="color:{colour};margin:0 18px 0 0">■ {name}</span>' for colour, name in curves)
+    self.legend.value = f'{names}<span style="opacity:.7">click to go there</span>'
+    self.timeline.content = timeline_html(self.trace)
     self.slider.max = self.player.max = last
     if self.slider.value == step:
         self.show(step)
@@ -216,7 +210,7 @@ def go(self: Inspector, number: int, step: int = 0) -> None:
 @patch
 def _leave(self: Inspector) -> None:
     "Keeps the edits of the step that was shown"
-    if self.shown is not None:
+    if self.trace is not None:
         self.edited.pop((self.number, self.step), None)
         if self.editing.edits:
             self.edited[self.number, self.step] = self.editing
@@ -227,49 +221,42 @@ def show(self: Inspector, step: int) -> None:
     "Shows a step, with the edits that it has"
     if hasattr(self, "editing"):
         self._leave()
-    self.step = min(step, len(self.shown) - 1)
-    state = self.shown.states[self.step] if self.shown.states else None
-    self.editing = self.edited.get((self.number, self.step)) or Editing(self.shown.episode.codes[self.step], state)
+    self.step = min(step, len(self.trace) - 1)
+    state = self.trace.states[self.step] if self.trace.states else None
+    self.editing = self.edited.get((self.number, self.step)) or Editing(self.trace.episode.codes[self.step], state)
     self.board.mark = [-1, -1]
     self.editor.attach(self.editing)
-    self.words.show(self.shown, self.step, self.editing.codes, True)
-    self.future.show(self.shown, self.step, self.editing)
-    self.timeline.cursor = x_of(self.shown, self.step)
+    self.words.show(self.trace, self.step, self.editing.codes, True)
+    self.future.show(self.trace, self.step, self.editing)
+    self.timeline.cursor = x_of(self.trace, self.step)
     self.refresh()
 
 # %% ../../nbs/widgets.inspector.ipynb #7d3d9f39
 @patch
 def _scene(self: Inspector) -> Scene:
-    "What the agents make of the state as it is now"
-    told, answers = [self.words.told(i) for i in range(len(self.shown.readings))], []
-    own = scene_of(self.shown, self.step)
-    for i, (reading, (label, said)) in enumerate(zip(self.shown.readings, told, strict=True)):
-        known = not self.editing.edits and said in ("", "recorded")
-        unknown = (None, float("nan")) if reading.agent is None else None
-        answers.append(
-            own.answers[i] if known else unknown or judge(self.shown, i, self.step, self.editing.codes, label)
-        )
-    return Scene(
-        self.step,
-        self.editing.codes,
-        tuple(answers),
-        self.editing.edits,
-        tuple(said for _, said in told),
-        self._badge(),
-    )
+    "The state as it is now, with the agents' answers"
+    hidden = [self.words.hidden_state(i) for i in range(len(self.trace.readings))]
+    own, codes, edits, answers = scene_of(self.trace, self.step), self.editing.codes, self.editing.edits, []
+    for i, (reading, (hidden_state, source)) in enumerate(zip(self.trace.readings, hidden, strict=True)):
+        if not edits and source in ("", "recorded"):
+            answers.append(own.answers[i])
+        elif reading.agent is None:
+            answers.append((None, float("nan")))
+        else:
+            answers.append(judge(self.trace, i, self.step, codes, hidden_state))
+    sources = tuple(source for _, source in hidden)
+    return Scene(self.step, codes, tuple(answers), edits, sources, self._badge())
 
 # %% ../../nbs/widgets.inspector.ipynb #a1afde3f
 @patch
 def refresh(self: Inspector) -> None:
-    "After an edit, or another hidden state"
+    "Shows the state after an edit, or with another hidden state"
     if self.words.codes is not self.editing.codes:
-        self.words.show(self.shown, self.step, self.editing.codes, False)
+        self.words.show(self.trace, self.step, self.editing.codes, False)
     self.scene = self._scene()
-    self.values.value, self.bars.value, self.status.value = (
-        values(self.shown, self.scene),
-        bars(self.shown, self.scene),
-        status(self.shown, self.scene),
-    )
+    self.values.value = values_html(self.trace, self.scene)
+    self.bars.value = bars_html(self.trace, self.scene)
+    self.status.value = status_html(self.trace, self.scene)
     self.board.picture = png(draw(self.editing.codes, MAP // self.dataset.spec.map_shape[1]))
 
 # %% ../../nbs/widgets.inspector.ipynb #04925726
@@ -283,40 +270,41 @@ def _tile(self: Inspector, row: int, column: int, where: tuple[int, int]) -> Non
 # %% ../../nbs/widgets.inspector.ipynb #03dba29f
 @patch
 def _jump(self: Inspector, step: int) -> None:
-    self.slider.value = min(max(step, 0), len(self.shown) - 1)
+    "Goes to a step, or to the first or last one"
+    self.slider.value = min(max(step, 0), len(self.trace) - 1)
 
 # %% ../../nbs/widgets.inspector.ipynb #7555c55e
 @patch
 def _key(self: Inspector, key: str, shift: bool) -> None:
     "A key on the map or the timeline"
-    if key in KEYS:
-        self._jump(self.step + KEYS[key] * (10 if shift else 1))
+    if key in STEP_KEYS:
+        self._jump(self.step + STEP_KEYS[key] * (10 if shift else 1))
     elif key == " ":
         self.player.playing = not self.player.playing
     elif key in "ur":
         self.editor.back(self.editing.undo if key == "u" else self.editing.reset)
     elif key in ("Home", "End"):
-        self._jump(0 if key == "Home" else len(self.shown) - 1)
+        self._jump(0 if key == "Home" else len(self.trace) - 1)
     else:
-        steps = [s for s, _ in self.shown.events if (s > self.step if key == "n" else s < self.step)]
+        steps = [s for s, _ in self.trace.events if (s > self.step if key == "n" else s < self.step)]
         self._jump((min if key == "n" else max)(steps, default=self.step))
 
 # %% ../../nbs/widgets.inspector.ipynb #bd669448
 @patch
 def _played(self: Inspector, played: Record, agent: Agent) -> None:
-    "An episode that was played here, to choose from now on; shown at its middle"
+    "Adds an episode that was played here to the menu, and shows it at its middle"
     number, steps = -len(self.live) - 1, len(played.action)
     self.live[number] = played, agent
-    said = f"played here {-number}: return {played.reward.sum():.1f}, {steps} steps"
+    name = f"played here {-number}: return {played.reward.sum():.1f}, {steps} steps"
     with self.picker.hold_trait_notifications():
-        self.picker.options = [(said, number), *self.picker.options]
+        self.picker.options = [(name, number), *self.picker.options]
     self.picker.value = number
     self._jump(steps // 2)
 
 # %% ../../nbs/widgets.inspector.ipynb #e1b5de5c
 @patch
 def _badge(self: Inspector) -> str:
-    "Whether the state is far from the data"
+    "A warning where the state is far from the data, else empty"
     if self.novelty is None:
         try:
             self.novelty = Novelty.of(self.dataset).badge
@@ -332,7 +320,7 @@ def inspector(
     episode: int = 0,
     step: int = 0,
     folder: str | Path = "runs/inspector",  # where pictures and tables go
-    suite: str | Path = "runs/suites/inspector",  # where states are kept, unless you say otherwise
+    suite: str | Path = "runs/suites/inspector",  # where states are saved, unless the tab says otherwise
 ) -> Inspector:
-    "A widget for JupyterLab. IndexError or ValueError where there is no such episode or step, or an agent plays the other game"
+    "A widget for JupyterLab; IndexError or ValueError for an unknown episode or step, or an agent of the other game"
     return Inspector(dataset, agents, gamma, episode, step, folder, suite)

@@ -14,7 +14,7 @@ import pandas as pd
 from ..data.dataset import Dataset
 from ..nets.agent import Agent
 from .panels import AGENTS, MARK, RETURN, Scene, plain, scene_of
-from .trace import Trace, trace
+from .trace import Trace, trace_episode
 from ..world.draw import draw
 from ..world.text import describe
 
@@ -23,10 +23,10 @@ __all__ = ['picture', 'static_picture', 'steps_table', 'state_table']
 
 # %% ../../nbs/widgets.picture.ipynb #fe4267bd
 def picture(
-    shown: Trace,
+    trace: Trace,
     scene: Scene,
 ):  # a matplotlib figure
-    "What is on show: the map, the words, policies, values over the episode"
+    "A picture of the inspector: the map, the text, policies, values over the episode"
     import matplotlib.pyplot as plt
 
     step = scene.step
@@ -35,65 +35,53 @@ def picture(
     grid = fig.add_gridspec(3, 2, width_ratios=[1, 1.35], height_ratios=[1.2, 1.5, 1.8])
     left, words, policy, values = (fig.add_subplot(where) for where in (grid[:, 0], grid[0, 1], grid[1, 1], grid[2, 1]))
     left.imshow(draw(scene.codes, 16), interpolation="nearest")
-    left.set_title(
-        f"{shown.title}, step {step} of {len(shown) - 1}"
-        + (f"\nedited: {textwrap.fill('; '.join(scene.edits), 56)}" if scene.edits else ""),
-        fontsize=9,
-    )
+    edits = f"\nedited: {textwrap.fill('; '.join(scene.edits), 56)}" if scene.edits else ""
+    left.set_title(f"{trace.title}, step {step} of {len(trace) - 1}{edits}", fontsize=9)
     for axes in (left, words):
         axes.axis("off")
-    words.text(
-        0, 1, textwrap.fill(describe(scene.codes), 76), va="top", fontsize=9, linespacing=1.4, transform=words.transAxes
-    )
-    _draw_policy(policy, shown, scene)
-    _draw_values(values, shown, scene)
+    text = textwrap.fill(describe(scene.codes), 76)
+    words.text(0, 1, text, va="top", fontsize=9, linespacing=1.4, transform=words.transAxes)
+    _draw_policy(policy, trace, scene)
+    _draw_values(values, trace, scene)
     for axes in (policy, values):
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
     return fig
 
 # %% ../../nbs/widgets.picture.ipynb #5c4969b1
-def _draw_policy(axes, shown: Trace, scene: Scene, top: int = 8) -> None:
+def _draw_policy(axes, trace: Trace, scene: Scene, top: int = 8) -> None:
     "The likeliest actions as bars"
     known = [
         (probs, r.name, colour)
-        for r, (probs, _), colour in zip(shown.readings, scene.answers, AGENTS, strict=False)
+        for r, (probs, _), colour in zip(trace.readings, scene.answers, AGENTS, strict=False)
         if probs is not None
     ]
     if not known:
         axes.axis("off")
         return
     best = np.argsort(-known[0][0], kind="stable")[:top][::-1]
-    played = int(shown.episode.action[scene.step]) if scene.step < len(shown.episode) else -1
+    played = int(trace.episode.action[scene.step]) if scene.step < len(trace.episode) else -1
     height, at = 0.75 / len(known), np.arange(top)
     for i, (probs, name, colour) in enumerate(known):
         axes.barh(at + height * (len(known) / 2 - 0.5 - i), probs[best], height, color=colour, label=name)
-    axes.set_yticks(at, [plain(shown.world.action_names[a]) + (" (played)" if a == played else "") for a in best])
+    axes.set_yticks(at, [plain(trace.world.action_names[a]) + (" (played)" if a == played else "") for a in best])
     axes.set_title("policy", fontsize=8, loc="left")
 
 # %% ../../nbs/widgets.picture.ipynb #84ee2750
-def _draw_values(axes, shown: Trace, scene: Scene) -> None:
+def _draw_values(axes, trace: Trace, scene: Scene) -> None:
     "V and return-to-go along the episode, achievements as dots"
-    axes.plot(shown.return_to_go, color=RETURN, ls="--", lw=1, label=f"return-to-go, discount {shown.gamma:g}")
-    said = []
-    for reading, (_, value), colour in zip(shown.readings, scene.answers, AGENTS, strict=False):
+    axes.plot(trace.return_to_go, color=RETURN, ls="--", lw=1, label=f"return-to-go, discount {trace.gamma:g}")
+    texts = []
+    for reading, (_, value), colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
         axes.plot(reading.value, color=colour, lw=1.2, label=f"V, {reading.name}")
         axes.plot(scene.step, value, "o", color=colour, ms=5)
         change = f" ({value - reading.value[scene.step]:+.2f})" if scene.edits else ""
-        said.append(f"{value:.2f}{change}")
-    axes.plot(
-        [s for s, _ in shown.events],
-        [axes.get_ylim()[0]] * len(shown.events),
-        "o",
-        color=MARK,
-        ms=4,
-        label="achievements",
-        clip_on=False,
-    )
+        texts.append(f"{value:.2f}{change}")
+    steps, bottom = [step for step, _ in trace.events], axes.get_ylim()[0]
+    axes.plot(steps, [bottom] * len(steps), "o", color=MARK, ms=4, label="achievements", clip_on=False)
     axes.axvline(scene.step, color="0.3", lw=1)
-    axes.set_xlabel(
-        f"step {scene.step}: V {', '.join(said)}; return-to-go {shown.return_to_go[scene.step]:.2f}", fontsize=8
-    )
+    to_go = f"return-to-go {trace.return_to_go[scene.step]:.2f}"
+    axes.set_xlabel(f"step {scene.step}: V {', '.join(texts)}; {to_go}", fontsize=8)
     axes.legend(fontsize=6.5, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 0.98))
 
 # %% ../../nbs/widgets.picture.ipynb #a467842e
@@ -104,19 +92,19 @@ def static_picture(
     step: int = 0,
     gamma: float = 0.99,
 ):  # a matplotlib figure
-    "The inspector at one step. IndexError or ValueError where there is no such episode or step"
-    shown = trace(dataset, episode, agents, gamma)
-    return picture(shown, scene_of(shown, step))
+    "A picture of the inspector at one step; IndexError or ValueError for an unknown episode or step"
+    trace = trace_episode(dataset, episode, agents, gamma)
+    return picture(trace, scene_of(trace, step))
 
 # %% ../../nbs/widgets.picture.ipynb #3392f70d
-def steps_table(shown: Trace) -> pd.DataFrame:
-    "The episode, a row a state: what was played there, what came of it, and what each agent values"
-    e, unlocked = shown.episode, {s: [] for s, _ in shown.events}
-    for s, name in shown.events:
-        unlocked[s].append(name)
+def steps_table(trace: Trace) -> pd.DataFrame:
+    "One row a state of the episode: the action there, its reward and achievements, and each agent's V"
+    e, unlocked = trace.episode, {}
+    for step, name in trace.events:
+        unlocked.setdefault(step, []).append(name)
     columns = {
         "step": np.arange(len(e)),
-        "action": [shown.world.action_names[a] for a in e.action],
+        "action": [trace.world.action_names[a] for a in e.action],
         "reward": e.reward,
         "terminated": e.terminated,
         "truncated": e.truncated,
@@ -124,18 +112,17 @@ def steps_table(shown: Trace) -> pd.DataFrame:
     }
     last = pd.DataFrame({"step": [len(e)]})
     table = pd.concat([pd.DataFrame(columns), last], ignore_index=True)
-    return table.assign(
-        return_to_go=shown.return_to_go, **{f"V {r.name}": r.value for r in shown.readings}, text=shown.texts
-    )
+    values = {f"V {reading.name}": reading.value for reading in trace.readings}
+    return table.assign(return_to_go=trace.return_to_go, **values, text=trace.texts)
 
 # %% ../../nbs/widgets.picture.ipynb #a082b31b
 def state_table(
-    shown: Trace,
+    trace: Trace,
     scene: Scene,
 ) -> pd.DataFrame:
-    "The state on show, a row an agent and action: its probability and V, and both of the unedited state"
+    "One row an agent and action: its probability and V at the state, and both at the unedited one"
     rows = []
-    for r, (probs, value), told in zip(shown.readings, scene.answers, scene.told, strict=False):
+    for r, (probs, value), told in zip(trace.readings, scene.answers, scene.told, strict=False):
         about = {
             "step": scene.step,
             "edits": "; ".join(scene.edits),
@@ -144,14 +131,8 @@ def state_table(
             "V": value,
             "V_unedited": float(r.value[scene.step]),
         }
-        was = r.probs[scene.step] if r.probs is not None else np.full(len(shown.world.action_names), np.nan)
-        for a, name in enumerate(shown.world.action_names):
-            rows.append(
-                {
-                    **about,
-                    "action": name,
-                    "probability": np.nan if probs is None else float(probs[a]),
-                    "probability_unedited": float(was[a]),
-                }
-            )
+        was = r.probs[scene.step] if r.probs is not None else np.full(len(trace.world.action_names), np.nan)
+        for a, name in enumerate(trace.world.action_names):
+            probability = np.nan if probs is None else float(probs[a])
+            rows.append({**about, "action": name, "probability": probability, "probability_unedited": float(was[a])})
     return pd.DataFrame(rows)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import anywidget
@@ -21,10 +22,11 @@ from ..world.env import World
 from ..world.text import TEXT_FORMATS, describe
 
 # %% auto #0
-__all__ = ['KEYS', 'SIGNS', 'key_map', 'key_table', 'Screen', 'status', 'Player', 'player', 'still']
+__all__ = ['MOVE_KEYS', 'TIERS_OF_TOOLS', 'POTION_COLOURS', 'CRAFT_KEYS', 'ACTION_KEYS', 'SIGNS', 'SCREEN_MODULE', 'SCREEN_STYLE',
+           'key_map', 'key_table', 'Screen', 'play_status_html', 'Player', 'player', 'still']
 
 # %% ../../nbs/widgets.play.ipynb #a2753e46
-KEYS = {
+MOVE_KEYS = {
     "w": "up",
     "a": "left",
     "s": "down",
@@ -37,13 +39,19 @@ KEYS = {
     "q": "noop",
     "0": "sleep",
     "e": "rest",
+}
+TIERS_OF_TOOLS = ("wood", "stone", "iron", "diamond")
+POTION_COLOURS = ("red", "green", "blue", "pink", "cyan", "yellow")
+
+# %% ../../nbs/widgets.play.ipynb #473193b5
+CRAFT_KEYS = {
     "t": "place_table",
     "f": "place_furnace",
     "r": "place_stone",
     "p": "place_plant",
     "j": "place_torch",
-    **{str(i): f"make_{tier}_pickaxe" for i, tier in enumerate(("wood", "stone", "iron", "diamond"), 1)},
-    **{str(i): f"make_{tier}_sword" for i, tier in enumerate(("wood", "stone", "iron", "diamond"), 5)},
+    **{str(i): f"make_{tier}_pickaxe" for i, tier in enumerate(TIERS_OF_TOOLS, 1)},
+    **{str(i): f"make_{tier}_sword" for i, tier in enumerate(TIERS_OF_TOOLS, 5)},
     "y": "make_iron_armour",
     "u": "make_diamond_armour",
     "o": "make_arrow",
@@ -57,30 +65,28 @@ KEYS = {
     "m": "read_book",
     ".": "descend",
     ",": "ascend",
-    **{
-        key: f"drink_potion_{colour}"
-        for key, colour in zip("zxcvbn", ("red", "green", "blue", "pink", "cyan", "yellow"), strict=True)
-    },
+    **dict(zip("zxcvbn", (f"drink_potion_{colour}" for colour in POTION_COLOURS), strict=True)),
     "]": "level_up_dexterity",
     "-": "level_up_strength",
     "=": "level_up_intelligence",
 }
+ACTION_KEYS = {**MOVE_KEYS, **CRAFT_KEYS}
 
-
+# %% ../../nbs/widgets.play.ipynb #3fce2306
 def key_map(
     world: World,
     changes: dict[str, str] | None = None,  # key -> action, "" for none
 ) -> dict[str, str]:  # key -> action
-    "`KEYS` with changes; ValueError for an action that the game lacks"
+    "The keys of a game: `ACTION_KEYS` with changes; ValueError for an action that the game lacks"
+    keys = dict(ACTION_KEYS)
     for key, action in (changes or {}).items():
         if action and action not in world.action_names:
             raise ValueError(
-                f"key {key!r} is to mean {action!r}, which {world.env_name} has not; it has {', '.join(world.action_names)}"
+                f"key {key!r} is to mean {action!r}, which {world.env_name} has not; "
+                f"it has {', '.join(world.action_names)}"
             )
-    named = {
-        (key.lower() if len(key) == 1 else key).replace(" ", "space"): action for key, action in (changes or {}).items()
-    }
-    return {key: action for key, action in {**KEYS, **named}.items() if action in world.action_names}
+        keys[(key.lower() if len(key) == 1 else key).replace(" ", "space")] = action
+    return {key: action for key, action in keys.items() if action in world.action_names}
 
 # %% ../../nbs/widgets.play.ipynb #ab8c5513
 SIGNS = {"ArrowUp": "↑", "ArrowLeft": "←", "ArrowDown": "↓", "ArrowRight": "→"}
@@ -88,98 +94,111 @@ SIGNS = {"ArrowUp": "↑", "ArrowLeft": "←", "ArrowDown": "↓", "ArrowRight":
 
 def key_table(keys: dict[str, str]) -> str:  # HTML
     "The keys of each action"
-    of = {}
+    style, signs = "border:1px solid currentColor;border-radius:3px;padding:0 4px", {}
     for key, action in keys.items():
-        of.setdefault(action, []).append(
-            f'<kbd style="border:1px solid currentColor;border-radius:3px;padding:0 4px">{html.escape(SIGNS.get(key, key))}</kbd>'
-        )
-    cells = "".join(
-        f'<div style="break-inside:avoid">{" ".join(signs)} {action.replace("_", " ")}</div>'
-        for action, signs in of.items()
-    )
+        sign = f'<kbd style="{style}">{html.escape(SIGNS.get(key, key))}</kbd>'
+        signs.setdefault(action, []).append(sign)
+    cells = [f"{' '.join(of_action)} {_plain(action)}" for action, of_action in signs.items()]
+    cells = "".join(f'<div style="break-inside:avoid">{cell}</div>' for cell in cells)
     return f'<div class="craftax-keys" style="columns:5 150px;font-size:12px;line-height:19px">{cells}</div>'
 
-# %% ../../nbs/widgets.play.ipynb #b0e4be28
-class Screen(anywidget.AnyWidget):
-    "Shows `picture`, and sends the keys that were pressed: `on_msg` with {'key': name}"
 
-    picture = traitlets.Bytes(b"").tag(sync=True)  # a PNG
-    shown = traitlets.Int(0).tag(sync=True)  # how many there have been
-    taken = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the keys
-    width = traitlets.Int(400).tag(sync=True)  # pixels
-
-    _esm = """
-    function render({ model, el }) {
-        const box = document.createElement("div"), image = new Image(), field = document.createElement("input")
-        box.className = "craftax-screen"
-        field.setAttribute("aria-label", "the game: press its keys")
-        field.autocomplete = "off"
-        box.append(image, field)
-        el.append(box)
-        let waiting = false
-        const show = () => {
-            URL.revokeObjectURL(image.src)
-            image.src = URL.createObjectURL(new Blob([model.get("picture")], { type: "image/png" }))
-            image.width = model.get("width")
-            waiting = false
-        }
-        const focus = () => field.focus({ preventScroll: true })
-        box.onpointerdown = (event) => { event.preventDefault(); focus() }
-        field.onkeydown = (event) => {
-            const key = event.key === " " ? "space" : event.key.length === 1 ? event.key.toLowerCase() : event.key
-            if (event.ctrlKey || event.altKey || event.metaKey || !model.get("taken").includes(key) || (event.shiftKey && key.length > 1)) return
-            event.preventDefault()
-            event.stopPropagation()
-            if (waiting && event.repeat) return
-            waiting = true
-            model.send({ key })
-        }
-        field.oninput = () => { field.value = "" }
-        model.on("change:shown", show)
-        model.on("msg:custom", focus)
-        show()
-        return () => { model.off("change:shown", show); model.off("msg:custom", focus); URL.revokeObjectURL(image.src) }
-    }
-    export default { render }
-    """
-    _css = """
-    .craftax-screen { position: relative; display: inline-block; line-height: 0; border: 3px solid transparent; border-radius: 4px; cursor: pointer }
-    .craftax-screen:focus-within { border-color: #2f80ed }
-    .craftax-screen img { image-rendering: pixelated }
-    .craftax-screen input { position: absolute; inset: 0; width: 1px; height: 1px; padding: 0; border: 0; opacity: 0 }
-    .craftax-screen:not(:focus-within)::after { content: "click here to play"; position: absolute; left: 50%; top: 40%; transform: translate(-50%, -50%); line-height: 1.4;
-        font: 14px sans-serif; color: white; background: rgb(0 0 0 / 0.75); padding: 6px 12px; border-radius: 4px; white-space: nowrap }
-    """
-
-# %% ../../nbs/widgets.play.ipynb #94fa6cb4
 def _plain(name: str) -> str:
+    "A name with spaces"
     return name.replace("_", " ")
 
+# %% ../../nbs/widgets.play.ipynb #b0e4be28
+SCREEN_MODULE = """
+function render({ model, el }) {
+    const box = document.createElement("div"), image = new Image(), field = document.createElement("input")
+    box.className = "craftax-screen"
+    field.setAttribute("aria-label", "the game: press its keys")
+    field.autocomplete = "off"
+    box.append(image, field)
+    el.append(box)
+    let waiting = false
+    const show = () => {
+        URL.revokeObjectURL(image.src)
+        image.src = URL.createObjectURL(new Blob([model.get("picture")], { type: "image/png" }))
+        image.width = model.get("width")
+        waiting = false
+    }
+    const focus = () => field.focus({ preventScroll: true })
+    box.onpointerdown = (event) => { event.preventDefault(); focus() }
+    field.onkeydown = (event) => {
+        const key = event.key === " " ? "space" : event.key.length === 1 ? event.key.toLowerCase() : event.key
+        const modified = event.ctrlKey || event.altKey || event.metaKey || (event.shiftKey && key.length > 1)
+        if (modified || !model.get("taken").includes(key)) return
+        event.preventDefault()
+        event.stopPropagation()
+        if (waiting && event.repeat) return
+        waiting = true
+        model.send({ key })
+    }
+    field.oninput = () => { field.value = "" }
+    model.on("change:shown", show)
+    model.on("msg:custom", focus)
+    show()
+    return () => { model.off("change:shown", show); model.off("msg:custom", focus); URL.revokeObjectURL(image.src) }
+}
+export default { render }
+"""
+
+# %% ../../nbs/widgets.play.ipynb #fd4a999e
+SCREEN_STYLE = """
+.craftax-screen { position: relative; display: inline-block; line-height: 0; cursor: pointer }
+.craftax-screen { border: 3px solid transparent; border-radius: 4px }
+.craftax-screen:focus-within { border-color: #2f80ed }
+.craftax-screen img { image-rendering: pixelated }
+.craftax-screen input { position: absolute; inset: 0; width: 1px; height: 1px; padding: 0; border: 0; opacity: 0 }
+.craftax-screen:not(:focus-within)::after { content: "click here to play"; position: absolute; left: 50%; top: 40%;
+    transform: translate(-50%, -50%); line-height: 1.4; font: 14px sans-serif; white-space: nowrap;
+    color: white; background: rgb(0 0 0 / 0.75); padding: 6px 12px; border-radius: 4px }
+"""
+
+# %% ../../nbs/widgets.play.ipynb #8371e150
+class Screen(anywidget.AnyWidget):
+    "Shows a picture, and sends the keys that were pressed: `on_msg` with {'key': name}"
+
+    _esm, _css = SCREEN_MODULE, SCREEN_STYLE
+    picture = traitlets.Bytes(b"").tag(sync=True)  # a PNG file
+    shown = traitlets.Int(0).tag(sync=True)  # how many pictures there have been
+    taken = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the keys that are sent
+    width = traitlets.Int(400).tag(sync=True)  # pixels
+
 # %% ../../nbs/widgets.play.ipynb #1fd47461
-def status(game: Game) -> str:  # HTML
-    "What happened"
+def _stars(game: Game) -> str:
+    "A line for each golden moment of this episode"
+    moments = [moment for moment in golden(game.folder) if moment.shard == game.shard]
+    where = lambda moment: "episode" if moment.step is None else f"step {moment.step}"
+    return "".join(f"<div>★ {where(moment)} {html.escape(moment.note)}</div>" for moment in moments)
+
+
+def play_status_html(game: Game) -> str:  # HTML
+    "The last action and its reward, the return and the achievements so far"
     action, reward, new = game.last
     did = f"<b>{_plain(action)}</b>, reward {reward:+.1f}" if action else "a new world"
     unlocks = f", unlocks <b>{', '.join(map(_plain, new))}</b>" if new else ""
-    end = (
-        f"<div><b>The end: {game.over}.</b> Recorded as {game.shard}. Press Enter for a new world.</div>"
-        if game.over
-        else ""
-    )
-    done = [
-        _plain(name) for name, is_there in zip(game.world.achievement_names, game.unlocked, strict=True) if is_there
+    end = f"<b>The end: {game.over}.</b> Recorded as {game.shard}. Press Enter for a new world."
+    names = game.world.achievement_names
+    done = [_plain(name) for name, unlocked in zip(names, game.unlocked, strict=True) if unlocked]
+    lines = [
+        f"<div>step <b>{game.step}</b>: {did}{unlocks}</div>",
+        f"<div>{end}</div>" if game.over else "",
+        f"<div>return <b>{game.total:.1f}</b>, {len(done)} of {len(names)} achievements: "
+        f"{', '.join(done) or 'none yet'}</div>",
+        _stars(game),
     ]
-    stars = "".join(
-        f"<div>★ {'episode' if g.step is None else f'step {g.step}'} {html.escape(g.note)}</div>"
-        for g in golden(game.folder)
-        if g.shard == game.shard
-    )
-    return (
-        f'<div class="craftax-play-status" style="line-height:1.45"><div>step <b>{game.step}</b>: {did}{unlocks}</div>{end}'
-        f"<div>return <b>{game.total:.1f}</b>, {len(done)} of {len(game.world.achievement_names)} achievements: {', '.join(done) or 'none yet'}</div>{stars}</div>"
-    )
+    return f'<div class="craftax-play-status" style="line-height:1.45">{"".join(lines)}</div>'
 
 # %% ../../nbs/widgets.play.ipynb #a5c542c8
+def _play_button(name: str, tooltip: str, do: Callable) -> widgets.Button:
+    "A button that calls a function"
+    button = widgets.Button(description=name, tooltip=tooltip, layout={"width": "auto"})
+    button.on_click(lambda _: do())
+    return button
+
+
 class Player(widgets.VBox):
     "A game to play in JupyterLab; `player` makes one"
 
@@ -188,35 +207,30 @@ class Player(widgets.VBox):
         columns = game.world.spec.map_shape[1]
         self.tile = 2 * (220 // columns)
         self.screen = Screen(taken=list({*keys, "Enter"}), width=self.tile * columns)
-        self.status, self.text = (widgets.HTML(layout={"width": "100%"}) for _ in range(2))
-        self.note = widgets.Text(placeholder="what matters here", layout={"width": "auto"})
-        button = lambda said, tip, do: (
-            (made := widgets.Button(description=said, tooltip=tip, layout={"width": "auto"})).on_click(do) or made
-        )
-        self.step_button = button(
-            "★ golden step", "Marks this state as an example, with the note", lambda _: self.mark(self.game.step)
-        )
-        self.episode_button = button(
-            "★ golden episode", "Marks the whole episode as an example, with the note", lambda _: self.mark(None)
-        )
-        self.new_button = button(
-            "new world",
-            "Saves the episode as it stands, marked as cut, and begins another",
-            lambda _: self.press("Enter", leave=True),
-        )
-        side = widgets.VBox(
-            [self.status, self.text, self.note, widgets.HBox([self.step_button, self.episode_button, self.new_button])],
-            layout={"flex": "1 1 300px", "min_width": "280px", "padding": "0 0 0 12px"},
-        )
-        super().__init__([widgets.HBox([self.screen, side]), widgets.HTML(key_table(keys))])
+        super().__init__([widgets.HBox([self.screen, self._side()]), widgets.HTML(key_table(keys))])
         self.add_class("craftax-play")
         self.screen.on_msg(lambda _, message, __: self.press(message["key"]))
         self.show()
 
+# %% ../../nbs/widgets.play.ipynb #666053d3
+@patch
+def _side(self: Player) -> widgets.Widget:
+    "What is beside the picture"
+    self.status, self.text = (widgets.HTML(layout={"width": "100%"}) for _ in range(2))
+    self.note = widgets.Text(placeholder="what matters here", layout={"width": "auto"})
+    step, episode = "Marks this state as an example, with the note", "Marks the whole episode, with the note"
+    new = "Saves the episode as it stands, marked as cut, and begins another"
+    self.step_button = _play_button("★ golden step", step, lambda: self.mark(self.game.step))
+    self.episode_button = _play_button("★ golden episode", episode, lambda: self.mark(None))
+    self.new_button = _play_button("new world", new, lambda: self.press("Enter", leave=True))
+    buttons = widgets.HBox([self.step_button, self.episode_button, self.new_button])
+    layout = {"flex": "1 1 300px", "min_width": "280px", "padding": "0 0 0 12px"}
+    return widgets.VBox([self.status, self.text, self.note, buttons], layout=layout)
+
 # %% ../../nbs/widgets.play.ipynb #20cb33e9
 @patch
 def press(self: Player, key: str, leave: bool = False) -> None:
-    "A key, as the screen names it; with `leave`, another world even if this episode still runs"
+    "Plays a key as the screen names it; with `leave` begins another world even if this episode still runs"
     try:
         if leave or (self.game.over and key == "Enter"):
             self.game.new()
@@ -233,12 +247,13 @@ def press(self: Player, key: str, leave: bool = False) -> None:
 # %% ../../nbs/widgets.play.ipynb #3c81ce2e
 @patch
 def show(self: Player) -> None:
-    "Shows the state"
+    "Shows the state as it is now"
     with self.screen.hold_sync():
         self.screen.picture = png(draw(self.game.codes, self.tile))
         self.screen.shown += 1
-    self.status.value = status(self.game)
-    self.text.value = f'<div class="craftax-play-text" style="line-height:1.45;opacity:0.85">{html.escape(describe(self.game.codes[None], self.text_format)[0])}</div>'
+    self.status.value = play_status_html(self.game)
+    text = html.escape(describe(self.game.codes[None], self.text_format)[0])
+    self.text.value = f'<div class="craftax-play-text" style="line-height:1.45;opacity:0.85">{text}</div>'
 
 # %% ../../nbs/widgets.play.ipynb #2ed17813
 @patch
@@ -253,12 +268,14 @@ def mark(self: Player, step: int | None) -> None:
 def player(
     folder: str | Path = "",  # where episodes go; empty: runs/human/ and the game's name
     env_name: str = "Craftax-Symbolic-v1",  # or "Craftax-Classic-Symbolic-v1"
-    keys: dict[str, str] | None = None,  # changes to `KEYS`
+    keys: dict[str, str] | None = None,  # changes to `ACTION_KEYS`
     text_format: str = "filtered",  # of `world.text.describe`
     seed: int = 0,  # of the worlds
     max_timesteps: int = 0,  # the time limit of an episode; 0: the game's own
 ) -> Player:
-    "A game to play in JupyterLab. ValueError for an unknown game, action or format, DatasetError where the folder can't take the recording"
+    """A game to play in JupyterLab
+
+    ValueError for an unknown game, action or format; DatasetError where the folder can't take the recording"""
     world = World(env_name, max_timesteps)
     if text_format not in TEXT_FORMATS:
         raise ValueError(f"text format {text_format!r} is unknown; there are {', '.join(TEXT_FORMATS)}")
@@ -266,27 +283,21 @@ def player(
 
 # %% ../../nbs/widgets.play.ipynb #2c4d2d15
 def still(view: Player):  # a matplotlib figure
-    "What the player shows, for readers without a kernel"
+    "A picture of the player, for readers without a kernel"
     import matplotlib.pyplot as plt
 
-    game, of = view.game, {}
+    game, signs = view.game, {}
     for key, action in view.actions.items():
-        of.setdefault(_plain(action), []).append(SIGNS.get(key, key))
+        signs.setdefault(_plain(action), []).append(SIGNS.get(key, key))
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), dpi=90, width_ratios=(1, 1.3), layout="constrained")
     plt.close(fig)  # shown where it is returned, not twice
     left.imshow(draw(game.codes, 24), interpolation="nearest")
     left.set_title(f"step {game.step}, return {game.total:.1f}", fontsize=10)
-    keys = "   ".join(f"{action}: {' '.join(signs)}".replace(" ", "\N{NO-BREAK SPACE}") for action, signs in of.items())
+    keys = [f"{action}: {' '.join(of_action)}" for action, of_action in signs.items()]
+    keys = "   ".join(key.replace(" ", "\N{NO-BREAK SPACE}") for key in keys)
     text = describe(game.codes[None], view.text_format)[0]
-    right.text(
-        0,
-        1,
-        f"{textwrap.fill(text, 72)}\n\n{textwrap.fill(keys, 76)}",
-        va="top",
-        fontsize=9,
-        linespacing=1.5,
-        transform=right.transAxes,
-    )
+    text = f"{textwrap.fill(text, 72)}\n\n{textwrap.fill(keys, 76)}"
+    right.text(0, 1, text, va="top", fontsize=9, linespacing=1.5, transform=right.transAxes)
     for axes in (left, right):
         axes.axis("off")
     return fig

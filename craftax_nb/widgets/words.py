@@ -19,35 +19,35 @@ from .trace import Trace
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['HIDDEN', 'said_of', 'Words']
+__all__ = ['HIDDEN_CHOICES', 'text_of', 'Words']
 
 # %% ../../nbs/widgets.words.ipynb #05cd4cd1
-HIDDEN = {
+HIDDEN_CHOICES = {
     "recorded": "the hidden state that belongs to this step in the data, whatever is edited",
     "real": "of the text below, embedded when you ask for it",
-    "zero": "the mean of all labels: nothing, to the agent",
+    "zero": "the mean of all labels, which tells the agent nothing",
     "shuffled": "of the state half an episode away",
     "garbage": "of a text without meaning, the one that the probes use",
 }
 
 
 def _labeller(recipe: Recipe):
-    "Of the agent's recipe; loads the model"
+    "The language model of a recipe, loaded on this machine"
     from craftax_nb.lm.live import Labeller
 
     return Labeller(recipe)
 
 # %% ../../nbs/widgets.words.ipynb #6c450413
-def said_of(
-    shown: Trace,
+def text_of(
+    trace: Trace,
     step: int,
     codes: np.ndarray,  # (width,) uint8, in the place of that step's
     recipe: Recipe | None,  # of the agent; None for a plain one
 ) -> str:
-    "What a language model is told of a state at a step, the recipe's history included"
+    "The text that the language model reads about a state at a step, with the states before it if the recipe says so"
     if recipe is None:
         return describe(codes)
-    before = np.concatenate([np.zeros((recipe.history, len(codes)), np.uint8), shown.episode.codes[:step]])
+    before = np.concatenate([np.zeros((recipe.history, len(codes)), np.uint8), trace.episode.codes[:step]])
     past = before[len(before) - recipe.history :, None] if recipe.history else None
     return observation_texts(codes[None], recipe.text_format, past)[0]
 
@@ -57,93 +57,93 @@ class Words(widgets.VBox):
 
     def __init__(
         self,
-        changed: Callable,  # () -> None, when the agents are told something else
+        changed: Callable,  # () -> None, when the agents read another hidden state
         labeller: Callable = _labeller,  # recipe -> what has `of_texts(texts) -> (n, dim)`
     ):
-        self.changed, self.make, self.made, self.vectors, self.own, self.quiet = changed, labeller, {}, {}, False, False
+        self.changed, self.make_labeller = changed, labeller
+        self.labellers, self.vectors = {}, {}  # by recipe's hash: labellers, and (text, hidden state)
+        self.own = self.quiet = False  # whether the text was typed; whether changes come from here
         self.menu = widgets.ToggleButtons(
-            options=list(HIDDEN), style={"button_width": "auto"}, tooltips=list(HIDDEN.values())
+            options=list(HIDDEN_CHOICES), style={"button_width": "auto"}, tooltips=list(HIDDEN_CHOICES.values())
         )
         self.area = widgets.Textarea(rows=7, layout={"width": "98%"})
-        self.embed = widgets.Button(
-            description="embed this text",
-            tooltip="asks the language model about the text above",
-            layout={"width": "130px"},
-        )
+        tooltip = "asks the language model about the text above"
+        self.embed = widgets.Button(description="embed this text", tooltip=tooltip, layout={"width": "130px"})
         self.restore = widgets.Button(description="the state's own text", layout={"width": "150px"})
         self.note, self.about = widgets.HTML(), widgets.HTML()
-        super().__init__(
-            [
-                widgets.HTML("<b>hidden state</b>"),
-                self.menu,
-                self.area,
-                widgets.HBox([self.embed, self.restore]),
-                self.note,
-                self.about,
-            ]
-        )
+        title, buttons = widgets.HTML("<b>hidden state</b>"), widgets.HBox([self.embed, self.restore])
+        super().__init__([title, self.menu, self.area, buttons, self.note, self.about])
         self.menu.observe(lambda _: self._choose(), "value")
         self.area.observe(lambda _: self._typed(), "value")
         self.embed.on_click(lambda _: self.ask())
         self.restore.on_click(lambda _: self.reset())
 
-    def reset(self) -> None:
-        "The state's own text"
-        self.own = False
-        self.show(self.shown, self.step, self.codes, False)
-        self.changed()
-
     @property
-    def readers(self) -> list[int]:
-        return [i for i, r in enumerate(self.shown.readings) if r.agent is not None and r.agent.spec.hidden_dim]
+    def reading_agents(self) -> list[int]:
+        "Numbers of the readings whose agent reads hidden states"
+        return [i for i, r in enumerate(self.trace.readings) if r.agent is not None and r.agent.spec.hidden_dim]
 
-    def labeller(self, recipe: Recipe):
-        "One a recipe, made when it is first needed"
-        key = recipe.hash
-        if key not in self.made:
-            self.note.value = f"loading {html.escape(recipe.model)} …"
-            self.made[key] = self.make(recipe)
-            self.note.value = ""
-        return self.made[key]
+# %% ../../nbs/widgets.words.ipynb #2a55fe4f
+@patch
+def reset(self: Words) -> None:
+    "Shows the state's own text again"
+    self.own = False
+    self.show(self.trace, self.step, self.codes, False)
+    self.changed()
+
+
+@patch
+def labeller(self: Words, recipe: Recipe):
+    "The labeller of a recipe, made when it is first needed"
+    key = recipe.hash
+    if key not in self.labellers:
+        self.note.value = f"loading {html.escape(recipe.model)} …"
+        self.labellers[key] = self.make_labeller(recipe)
+        self.note.value = ""
+    return self.labellers[key]
 
 # %% ../../nbs/widgets.words.ipynb #75b282d2
 @patch
 def show(
     self: Words,
-    shown: Trace,
+    trace: Trace,
     step: int,
     codes: np.ndarray,  # (width,) uint8
-    fresh: bool,  # another step: what was typed is gone, and so is its hidden state
+    fresh: bool,  # whether it is another step, so that a typed text and its hidden state are gone
 ) -> None:
-    "Another state"
-    self.shown, self.step, self.codes, self.own = shown, step, codes, self.own and not fresh
-    recipe = shown.readings[self.readers[0]].agent.recipe if self.readers else None
+    "Shows another state"
+    self.trace, self.step, self.codes, self.own = trace, step, codes, self.own and not fresh
+    recipe = trace.readings[self.reading_agents[0]].agent.recipe if self.reading_agents else None
     self.quiet = True
     if fresh and self.menu.value == "real":
         self.menu.value = "recorded"
     if not self.own:
-        self.area.value = said_of(shown, step, codes, recipe)
+        self.area.value = text_of(trace, step, codes, recipe)
     self.quiet = False
     self.area.disabled = recipe is not None and recipe.text_format == "image"
     self.menu.disabled = self.embed.disabled = recipe is None
+    self.about.value = _about(recipe)
+
+
+def _about(recipe: Recipe | None) -> str:
+    "One line about a recipe"
     if recipe is None:
-        self.about.value = (
-            "<i>these agents read no text: choose one with language to see what its hidden state does</i>"
-        )
-    else:
-        r = recipe
-        self.about.value = f'<span style="opacity:.75">recipe {r.hash}: {html.escape(r.model)}, {r.text_format} text, prompt {r.prompt}, layer {r.layer}, {r.pooling} of {r.positions}, every {r.cadence} steps</span>'
+        return "<i>these agents read no text: choose one with language to see what its hidden state does</i>"
+    text = f"recipe {recipe.hash}: {html.escape(recipe.model)}, {recipe.text_format} text, prompt {recipe.prompt}, "
+    text += f"layer {recipe.layer}, {recipe.pooling} of {recipe.positions}, every {recipe.cadence} steps"
+    return f'<span style="opacity:.75">{text}</span>'
 
 # %% ../../nbs/widgets.words.ipynb #b281a6c0
 @patch
 def _typed(self: Words) -> None:
+    "The text was edited by hand"
     if not self.quiet:
         self.own, self.note.value = True, "edited: embed it to see what it does"
 
 # %% ../../nbs/widgets.words.ipynb #8f633567
 @patch
 def _choose(self: Words) -> None:
-    "Another hidden state from the menu"
+    "Another hidden state was chosen from the menu"
     self.note.value = ""
     if self.quiet:
         return
@@ -155,13 +155,13 @@ def _choose(self: Words) -> None:
 # %% ../../nbs/widgets.words.ipynb #5556f1f8
 @patch
 def ask(self: Words) -> None:
-    "Embeds the text in the box, for each agent that reads"
+    "Embeds the text in the box for each agent that reads hidden states"
     try:
-        for i in self.readers:
-            recipe = self.shown.readings[i].agent.recipe
-            text = self.area.value if self.own else said_of(self.shown, self.step, self.codes, recipe)
+        for i in self.reading_agents:
+            recipe = self.trace.readings[i].agent.recipe
+            text = self.area.value if self.own else text_of(self.trace, self.step, self.codes, recipe)
             self.vectors[recipe.hash] = text, self.labeller(recipe).of_texts([text])[0]
-    except Exception as e:  # a model that is missing or broken is told, whatever it raises
+    except Exception as e:  # whatever a missing or broken model raises is shown
         self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'
         return
     self.note.value = ""
@@ -171,27 +171,37 @@ def ask(self: Words) -> None:
 
 # %% ../../nbs/widgets.words.ipynb #c34b51a6
 @patch
-def told(
+def hidden_state(
     self: Words,
     which: int,  # of the readings
 ) -> tuple[np.ndarray | None, str]:  # (hidden_dim,) float32, and what it is in a few words
-    "The hidden state that an agent is told now; (None, '') for a plain one"
-    reading, choice, step = self.shown.readings[which], self.menu.value, self.step
-    if which not in self.readers:
+    "The hidden state that an agent reads now; (None, '') for a plain one"
+    reading, choice = self.trace.readings[which], self.menu.value
+    if which not in self.reading_agents:
         return None, ""
     mean, recipe = np.asarray(reading.agent.hidden_mean, np.float32), reading.agent.recipe
-    if choice == "recorded":
-        return (reading.label[step], "recorded") if reading.label is not None else (mean, "zero, for none is recorded")
     if choice == "zero":
         return mean, "zero"
+    if choice == "recorded":
+        return (mean, "zero, for none is recorded") if reading.hidden is None else (reading.hidden[self.step], choice)
     if choice == "real":
-        text, vector = self.vectors.get(recipe.hash, ("", None))
-        if vector is None:
-            return mean, "zero, until the text is embedded"
-        now = self.area.value if self.own else said_of(self.shown, step, self.codes, recipe)
-        return vector, ("your text" if self.own else "real") if text == now else "of an earlier text: embed it again"
-    other = (step + len(self.shown) // 2) % len(self.shown)
-    if choice == "shuffled" and reading.label is not None:
-        return reading.label[other], f"of step {other}"
-    text = GARBAGE if choice == "garbage" else said_of(self.shown, other, self.shown.episode.codes[other], recipe)
-    return self.labeller(recipe).of_texts([text])[0], "garbage" if choice == "garbage" else f"of step {other}"
+        return self._embedded(recipe, mean)
+    other = (self.step + len(self.trace) // 2) % len(self.trace)
+    if choice == "garbage":
+        return self.labeller(recipe).of_texts([GARBAGE])[0], "garbage"
+    if reading.hidden is not None:
+        return reading.hidden[other], f"of step {other}"
+    text = text_of(self.trace, other, self.trace.episode.codes[other], recipe)
+    return self.labeller(recipe).of_texts([text])[0], f"of step {other}"
+
+# %% ../../nbs/widgets.words.ipynb #dd1a71bd
+@patch
+def _embedded(self: Words, recipe: Recipe, mean: np.ndarray) -> tuple[np.ndarray, str]:
+    "The hidden state of the text that was embedded last, and whether the text is still the same"
+    text, vector = self.vectors.get(recipe.hash, ("", None))
+    if vector is None:
+        return mean, "zero, until the text is embedded"
+    now = self.area.value if self.own else text_of(self.trace, self.step, self.codes, recipe)
+    if text != now:
+        return vector, "of an earlier text: embed it again"
+    return vector, "your text" if self.own else "real"
