@@ -25,7 +25,7 @@ _SMALL = {"data": _PPO, "width": 128, "steps": 400}
 _AWR = {**_SMALL, "steps": 600, "critic_steps": 100, "actor_steps": 200}
 _GAME = {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288}
 _EPISODES = {"every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}
-_STATES = {"bases": 5, "meadows": 1, "luck": 0, "language_states": 3, "threads": 2}
+_STATES = {"bases": 5, "meadows": 1, "num_seeds": 0, "language_states": 3, "threads": 2}
 
 STEPS = [
     ChainStep("ppo", "nbs/train_ppo.ipynb", _GAME),

@@ -211,12 +211,14 @@ def linear_table(
     known: Mapping[str, np.ndarray] | None = None,  # fact -> answers (n,); None: those of `facts(codes)`
     seed: int = 0,
 ) -> pd.DataFrame:  # one row a source and fact
-    "Probes of every fact that five episodes have, in every representation; ValueError for different numbers of rows"
+    "Probes of every fact that five episodes have, in every representation; ValueError where there is none"
     if odd := [name for name, x in sources.items() if len(x) != len(codes)]:
         raise ValueError(f"{odd[0]} has {len(sources[odd[0]])} rows, expected {len(codes)}: one for each state")
     types = state_types(codes)
     known = facts(codes) if known is None else known
     known = {fact: x for fact, x in known.items() if len(np.unique(episode[~_unknown(x)])) >= 5}
+    if not known:
+        raise ValueError("no fact is known in five episodes: give more states")
     rows = []
     for source, x in sources.items():
         for fact, answers in known.items():
