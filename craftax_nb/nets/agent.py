@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from fastcore.basics import patch
 from flax.traverse_util import unflatten_dict
 
 from ..jobs.checkpoints import CheckpointError, find_checkpoint
@@ -60,29 +61,33 @@ class Agent:
         "The memory of `n` fresh episodes; None for a net without memory"
         return initial_memory(self.spec, n)
 
-    def output(
-        self,
-        codes,  # (n, code width) uint8
-        hidden_state=None,  # (n, hidden_dim) raw hidden states
-        memory=None,  # from `initial` or the last call
-        first=None,  # (n,) bool, True where an episode begins
-    ) -> Output:
-        "The network's output; raises `ValueError` for a hidden state that is missing, not expected or misshapen"
-        if hidden_state is not None and self.hidden_mean is not None:
-            hidden_state = (jnp.asarray(hidden_state, jnp.float32) - self.hidden_mean) / self.hidden_std
-        return self.net.apply({"params": self.params}, codes, hidden_state, memory, first)
-
-    def apply(self, codes, hidden_state=None, memory=None, first=None):  # logits (n, actions), values (n,), memory
-        "Logits, values and the next memory of `output`, which takes the same arguments"
-        out = self.output(codes, hidden_state, memory, first)
-        return out.logits, out.value, out.memory
-
     def tree_flatten(self):
         return (self.params, self.hidden_mean, self.hidden_std), self.spec
 
     @classmethod
     def tree_unflatten(cls, spec, leaves):
         return cls(spec, *leaves)
+
+# %% ../../nbs/nets.agent.ipynb #41fb9dcc
+@patch
+def output(
+    self: Agent,
+    codes,  # (n, code width) uint8
+    hidden_state=None,  # (n, hidden_dim) raw hidden states
+    memory=None,  # from `initial` or the last call
+    first=None,  # (n,) bool, True where an episode begins
+) -> Output:
+    "The network's output; raises `ValueError` for a hidden state that is missing, not expected or misshapen"
+    if hidden_state is not None and self.hidden_mean is not None:
+        hidden_state = (jnp.asarray(hidden_state, jnp.float32) - self.hidden_mean) / self.hidden_std
+    return self.net.apply({"params": self.params}, codes, hidden_state, memory, first)
+
+# %% ../../nbs/nets.agent.ipynb #b7bcfa19
+@patch
+def apply(self: Agent, codes, hidden_state=None, memory=None, first=None):  # logits (n, actions), values (n,), memory
+    "Logits, values and the next memory of `output`, which takes the same arguments"
+    out = self.output(codes, hidden_state, memory, first)
+    return out.logits, out.value, out.memory
 
 # %% ../../nbs/nets.agent.ipynb #5d1c046c
 def random_agent(

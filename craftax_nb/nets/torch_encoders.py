@@ -8,6 +8,7 @@ __all__ = ['FRAMES_AT_ONCE', 'observe', 'ones_of', 'columns_of', 'TorchFirstLaye
 # %% ../../nbs/nets.torch_encoders.ipynb #283ad5ec
 import numpy as np
 import torch
+from fastcore.basics import patch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -96,16 +97,18 @@ class TorchFirstLayer(nn.Module):
         live[:, start : start + len(columns)] = self.initial[:, columns]
         self.live.data = live
 
-    def kernel(
-        self,
-        row: Tensor,  # (map_dim,) int64, place of each column in `live`; -1: not there
-    ) -> Tensor:  # (seeds, obs_dim, width)
-        "The whole kernel, with the rows that are not in use yet"
-        if self.initial is None:
-            return torch.cat([self.live, self.tail], 1).detach()
-        whole, columns = self.initial.clone(), (row >= 0).nonzero()[:, 0]
-        whole[:, columns] = self.live.detach()[:, row[columns]]
-        return torch.cat([whole, self.tail.detach()], 1)
+# %% ../../nbs/nets.torch_encoders.ipynb #7f8ac7ac
+@patch
+def kernel(
+    self: TorchFirstLayer,
+    row: Tensor,  # (map_dim,) int64, place of each column in `live`; -1: not there
+) -> Tensor:  # (seeds, obs_dim, width)
+    "The whole kernel, with the rows that are not in use yet"
+    if self.initial is None:
+        return torch.cat([self.live, self.tail], 1).detach()
+    whole, columns = self.initial.clone(), (row >= 0).nonzero()[:, 0]
+    whole[:, columns] = self.live.detach()[:, row[columns]]
+    return torch.cat([whole, self.tail.detach()], 1)
 
 # %% ../../nbs/nets.torch_encoders.ipynb #a63a6b29
 class TorchTiles(nn.Module):

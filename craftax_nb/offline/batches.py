@@ -105,34 +105,37 @@ class Batches:
         if labels is not None:
             self.mean, self.std = np.asarray(labels.mean, np.float32), safe_std(labels.std)
 
-    def of(
-        self,
-        transitions: np.ndarray,  # (n,) indices
-        with_next: bool = False,  # read the next states too
-        rng: np.random.Generator | None = None,  # drops hidden states out; None: keeps them all
-    ) -> Batch:
-        data, hidden_state = self.dataset, self.hidden_states(transitions)
-        if hidden_state is not None and rng is not None and self.hidden_dropout:
-            kept = rng.random((len(transitions), 1)) >= self.hidden_dropout
-            hidden_state = hidden_state * kept.astype(np.float32)
-        next_observed, next_hidden_state = self.next_inputs(transitions) if with_next else (None, None)
-        return Batch(
-            transitions,
-            self.observed(data.codes(transitions)),
-            self.put(np.asarray(data.action[transitions], np.int64)),
-            self.put(np.asarray(data.reward[transitions], np.float32)),
-            self.put(np.asarray(data.terminated[transitions], bool)),
-            self.put(hidden_state),
-            next_observed,
-            next_hidden_state,
-        )
-
     def put(self, x: np.ndarray | None) -> Tensor | None:
         "A tensor on the device; to a GPU through pinned memory, without waiting"
         if x is None:
             return None
         x = torch.from_numpy(np.ascontiguousarray(x))
         return x.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else x
+
+# %% ../../nbs/offline.batches.ipynb #062498bc
+@patch
+def of(
+    self: Batches,
+    transitions: np.ndarray,  # (n,) indices
+    with_next: bool = False,  # read the next states too
+    rng: np.random.Generator | None = None,  # drops hidden states out; None: keeps them all
+) -> Batch:
+    "The batch of some transitions"
+    data, hidden_state = self.dataset, self.hidden_states(transitions)
+    if hidden_state is not None and rng is not None and self.hidden_dropout:
+        kept = rng.random((len(transitions), 1)) >= self.hidden_dropout
+        hidden_state = hidden_state * kept.astype(np.float32)
+    next_observed, next_hidden_state = self.next_inputs(transitions) if with_next else (None, None)
+    return Batch(
+        transitions,
+        self.observed(data.codes(transitions)),
+        self.put(np.asarray(data.action[transitions], np.int64)),
+        self.put(np.asarray(data.reward[transitions], np.float32)),
+        self.put(np.asarray(data.terminated[transitions], bool)),
+        self.put(hidden_state),
+        next_observed,
+        next_hidden_state,
+    )
 
 # %% ../../nbs/offline.batches.ipynb #da93f48c
 @patch
