@@ -26,8 +26,8 @@ from ..nets.agent import Agent
 from ..offline.batches import held_out_of
 
 # %% auto #0
-__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'log_metrics', 'table_notes', 'write_evaluation',
-           'choose_arms', 'held_out_data', 'check_same_model', 'ablation_caveat']
+__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'evaluation_metrics', 'table_notes',
+           'write_evaluation', 'choose_arms', 'held_out_data', 'check_same_model', 'ablation_caveat']
 
 # %% ../../nbs/evaluation.job.ipynb #41c94c34
 def results_once(
@@ -111,7 +111,7 @@ def evaluate(
     return results, percentiles if len(percentiles) else None
 
 # %% ../../nbs/evaluation.job.ipynb #1e0c9f7e
-def log_metrics(
+def evaluation_metrics(
     results: Results,
     percentiles: np.ndarray | None = None,  # of hidden states
 ) -> dict[str, float]:
