@@ -372,7 +372,7 @@ def first_pages(books: list[Book], links: Links) -> list[str]:
     index = next(b for b in books if b.name == "index")
     if rows := spine(books):
         lines = [
-            f"{i}. [{plain(b.title)}]({b.page}.ipynb) {links.rewrite(about, index)}"
+            f"{i}. [{plain(b.title)}]({b.page}.ipynb): {links.rewrite(about, index)}"
             for i, (b, about) in enumerate(rows, 1)
         ]
         heading = re.search(r"^#+\s+(.*Start here.*)$", index.markdown, re.M)
