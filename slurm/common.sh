@@ -1,4 +1,5 @@
-# Sourced by the sbatch files: who this task is, its environment, and how a notebook is run, stopped, requeued and gone on with.
+# Sourced by the sbatch files: who this task is, its environment, and how a notebook is run, stopped, requeued and gone
+# on with.
 # shellcheck shell=bash
 set -uo pipefail
 cd "${SLURM_SUBMIT_DIR:?submit this with slurm/submit.sh or sbatch}" || exit 1
@@ -24,7 +25,8 @@ wait_for() {
   while wait "$1"; code=$?; kill -0 "$1" 2>/dev/null; do :; done
 }
 
-# stoppable COMMAND: a step whose command is told to end by TERM when USR1 or TERM comes; $scratch/stop says that one came.
+# stoppable COMMAND: a step whose command is told to end by TERM when USR1 or TERM comes; $scratch/stop says that one
+# came.
 stoppable() {
   # shellcheck disable=SC2016
   srun bash -c 'stop=$1; shift; "$@" & p=$!; trap "touch $stop; kill -TERM $p" TERM USR1
@@ -42,7 +44,10 @@ again() {
   exit 1
 }
 
-status_of() { "$python" -c 'import sys; from craftax_nb.jobs.runs import read_status; print(read_status(sys.argv[1])["status"])' "$1"; }
+status_of() {
+  "$python" -c 'import sys; from craftax_nb.jobs.runs import read_status; print(read_status(sys.argv[1])["status"])' \
+    "$1"
+}
 
 # The run folder that papermill's arguments name, directly or in a parameter file; else one named by this task.
 run_folder() {
@@ -58,7 +63,8 @@ run_folder() {
   echo "${given:-runs/$(basename "$notebook" .ipynb)-slurm-$me}"
 }
 
-# run_notebook NOTEBOOK [papermill's arguments]: runs it and ends the task. The exit code is 0 only when the run says that it finished.
+# run_notebook NOTEBOOK [papermill's arguments]: runs it and ends the task. The exit code is 0 only when the run says
+# that it finished.
 run_notebook() {
   local notebook=$1 run output n=0 status args mine=""
   shift

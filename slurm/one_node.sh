@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# A throw-away SLURM on this machine's loopback, for tests: munged, slurmctld and slurmd, as root, without systemd and cgroups.
-#   eval "$(slurm/one_node.sh up DIR)"     starts it (installs Debian's packages if they are missing) and sets SLURM_CONF
-#   slurm/one_node.sh down DIR             ends the daemons that it started
+# A throw-away SLURM on this machine's loopback, for tests: munged, slurmctld and slurmd, as root, without systemd and
+# cgroups.
+#   eval "$(slurm/one_node.sh up DIR)"  starts it (installs Debian's packages if they are missing) and sets SLURM_CONF
+#   slurm/one_node.sh down DIR          ends the daemons that it started
 set -euo pipefail
 action=${1:?up or down} dir=${2:?a folder for its state}
 export SLURM_CONF=$dir/slurm.conf
 
-# running ID: the process runs (a zombie, which a container's first process may never reap, doesn't); alive FILE: the one whose id is in FILE does.
+# running ID: the process runs (a zombie, which a container's first process may never reap, doesn't); alive FILE: the
+# one whose id is in FILE does.
 running() { grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null; }
 alive() { local p; p=$(cat "$1" 2>/dev/null) && [ -n "$p" ] && running "$p"; }
 
@@ -25,7 +27,10 @@ if [ "$action" = down ]; then
 fi
 
 if ! command -v slurmctld slurmd sbatch munged >/dev/null; then
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge; } >&2
+  {
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client munge
+  } >&2
 fi
 mkdir -p "$dir"/{state,spool}
 chmod 755 "$dir"
@@ -68,8 +73,8 @@ PartitionName=main Nodes=node1 Default=YES MaxTime=INFINITE State=UP PriorityTie
 PartitionName=urgent Nodes=node1 MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 CONF
 echo "CgroupAutomount=no" > "$dir/cgroup.conf"
-alive "$dir/munged.pid" || munged --force --key-file="$dir/munge.key" --socket="$dir/munge.socket" --pid-file="$dir/munged.pid" \
-  --seed-file="$dir/munge.seed" --log-file="$dir/munged.log" >&2
+alive "$dir/munged.pid" || munged --force --key-file="$dir/munge.key" --socket="$dir/munge.socket" \
+  --pid-file="$dir/munged.pid" --seed-file="$dir/munge.seed" --log-file="$dir/munged.log" >&2
 alive "$dir/slurmctld.pid" || slurmctld -f "$SLURM_CONF" >&2
 alive "$dir/slurmd.pid" || slurmd -f "$SLURM_CONF" -N node1 >&2
 for _ in $(seq 150); do

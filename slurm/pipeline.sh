@@ -1,9 +1,11 @@
 #!/bin/bash
-# Submits the whole chain: PPO, labels, AWR without and with them and BC side by side, evaluation. Each step starts when those before it ended well; when one
-# fails, those that wait for it are cancelled. From the project's folder:
+# Submits the whole chain: PPO, labels, AWR without and with them and BC side by side, evaluation. Each step starts when
+# those before it ended well; when one fails, those that wait for it are cancelled. From the project's folder:
 #   slurm/pipeline.sh runs/mine
-#   PPO="-p steps 50000000" LABEL="-r model Qwen/Qwen3-4B" AWR="-p beta 0.3" EVALUATE="-p episodes 1000" WORKERS=8 slurm/pipeline.sh runs/mine
-# PPO, LABEL, AWR, BC and EVALUATE are papermill's arguments; OPTIONS are sbatch's, for all steps. Submitted again it skips what is done. Prints the jobs' ids.
+#   PPO="-p steps 50000000" LABEL="-r model Qwen/Qwen3-4B" AWR="-p beta 0.3" EVALUATE="-p episodes 1000" WORKERS=8 \
+#     slurm/pipeline.sh runs/mine
+# PPO, LABEL, AWR, BC and EVALUATE are papermill's arguments; OPTIONS are sbatch's, for all steps. Submitted again it
+# skips what is done. Prints the jobs' ids.
 set -euo pipefail
 folder=${1:?a folder for the runs, for example runs/mine}
 read -ra options <<< "${OPTIONS:-}"
@@ -12,7 +14,8 @@ read -ra options <<< "${OPTIONS:-}"
 step() {
   local name=$1 after=$2 file=$3 id
   shift 3
-  id=$(slurm/submit.sh --job-name="$name" ${after:+"--dependency=afterok:$after"} --kill-on-invalid-dep=yes "${options[@]}" "${array[@]}" "slurm/$file" "$@")
+  id=$(slurm/submit.sh --job-name="$name" ${after:+"--dependency=afterok:$after"} --kill-on-invalid-dep=yes \
+    "${options[@]}" "${array[@]}" "slurm/$file" "$@")
   echo "$name $id" >&2
   echo "$id"
 }
@@ -27,8 +30,10 @@ array=()
 # shellcheck disable=SC2086
 {
   awr=$(step awr "$ppo" train.sbatch nbs/train_awr.ipynb -r data "$folder/ppo" ${AWR:-} -r run_dir "$folder/awr")
-  aware=$(step awr_labels "$label" train.sbatch nbs/train_awr.ipynb -r data "$folder/ppo" -p augment True ${AWR:-} -r run_dir "$folder/awr_labels")
+  aware=$(step awr_labels "$label" train.sbatch nbs/train_awr.ipynb -r data "$folder/ppo" -p augment True ${AWR:-} \
+    -r run_dir "$folder/awr_labels")
   bc=$(step bc "$ppo" train.sbatch nbs/train_bc.ipynb -r data "$folder/ppo" ${BC:-} -r run_dir "$folder/bc")
   agents=$folder/ppo,$folder/awr,$folder/bc,$folder/awr_labels
-  step evaluate "$awr:$aware:$bc" evaluate.sbatch -r checkpoint "$agents" ${EVALUATE:-} -r run_dir "$folder/evaluate" > /dev/null
+  step evaluate "$awr:$aware:$bc" evaluate.sbatch -r checkpoint "$agents" ${EVALUATE:-} \
+    -r run_dir "$folder/evaluate" > /dev/null
 }

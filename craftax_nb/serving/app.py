@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 import uvicorn
-from .request import read_request
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from fastcore.basics import patch
 from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from .request import read_request
 
 # %% ../../nbs/serving.app.ipynb #034a267f
 class PendingRequest(NamedTuple):
