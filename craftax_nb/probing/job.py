@@ -34,7 +34,7 @@ from ..world.draw import draw
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['KINDS', 'Study', 'choose', 'with_probes', 'Part', 'keep_part', 'bases_part', 'frame_grid', 'curve_parts',
+__all__ = ['BASE_KINDS', 'Study', 'choose', 'with_probes', 'Part', 'keep_part', 'bases_part', 'frame_grid', 'curve_parts',
            'verdict_parts', 'interaction_part', 'action_part', 'file_name', 'language_part', 'branch_part',
            'linear_part', 'novelty_of', 'novelty_text']
 
@@ -173,7 +173,7 @@ def frame_grid(
     return Image.fromarray(np.concatenate(rows))
 
 # %% ../../nbs/probing.job.ipynb #407b2213
-KINDS = {
+BASE_KINDS = {
     "real": "states from play",
     "meadow": "bare meadows, where nothing else is in view",
     "data": "states of the data set, edited as codes",
@@ -187,7 +187,7 @@ def curve_parts(
     "The curves, a part for each kind of base"
     text = "Mean change of V against the unedited state, with a 95 % interval over bases."
     parts = []
-    for kind, words in KINDS.items():
+    for kind, words in BASE_KINDS.items():
         if kind in set(table["kind"]):
             figure = plot_curves(table, suites, kind)
             section = Section(f"What V reacts to: {words}", text, [figure])

@@ -133,7 +133,7 @@ def _suite_rows(table: pd.DataFrame, suite: str, agent: str, hidden: str, kind: 
 
 # %% ../../nbs/probing.report.ipynb #12b8817a
 def _judged_suite(rows: pd.DataFrame, suite: str, unclear: bool) -> tuple[dict, str]:
-    "One row of `check_suites`, and the failure in words, empty where the suite passed; ValueError where it can't be judged"
+    "A row of `check_suites`, and how the suite failed (empty: it passed); ValueError where it can't be judged"
     effect, sign, words = _effects(rows)
     if not sign:
         raise ValueError(f"suite {suite} can't be checked: no sign is expected of it")

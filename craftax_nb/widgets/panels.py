@@ -30,7 +30,7 @@ class Scene:
     codes: np.ndarray  # (width,) uint8
     answers: tuple  # of each reading: (policy (actions,) or None, V)
     edits: tuple[str, ...] = ()  # what was changed, in words
-    told: tuple[str, ...] = ("", "")  # of each reading: which hidden state the agent read, "" for a plain agent
+    sources: tuple[str, ...] = ("", "")  # of each reading: which hidden state the agent read, "" for a plain agent
     badge: str = ""  # why V may mean little here
 
 # %% ../../nbs/widgets.panels.ipynb #8610d8f0
@@ -41,8 +41,8 @@ def scene_of(
     "The episode's own state at a step"
     step = trace.check(step)
     answers = tuple((None if r.probs is None else r.probs[step], float(r.value[step])) for r in trace.readings)
-    told = tuple("recorded" if r.hidden is not None else "" for r in trace.readings)
-    return Scene(step, trace.episode.codes[step], answers, told=told)
+    sources = tuple("recorded" if r.hidden is not None else "" for r in trace.readings)
+    return Scene(step, trace.episode.codes[step], answers, sources=sources)
 
 
 def plain(name: str) -> str:
@@ -123,9 +123,9 @@ def values_html(
 ) -> str:  # HTML
     "A line for each agent, and the return-to-go of the episode as it was played"
     rows = []
-    for reading, (_, value), colour, told in zip(trace.readings, scene.answers, AGENTS, scene.told, strict=False):
+    for reading, (_, value), colour, source in zip(trace.readings, scene.answers, AGENTS, scene.sources, strict=False):
         rows.append(_value_row(reading.name, value, float(reading.value[scene.step]), colour))
-        why = reading.lacking if not np.isfinite(value) else f"told: {told}" if told else ""
+        why = reading.lacking if not np.isfinite(value) else f"told: {source}" if source else ""
         rows.append(f'<tr><td colspan="3" class="craftax-told">{html.escape(why)}</td></tr>' if why else "")
     name = f'<td style="color:{RETURN}">■ return-to-go, as played, discount {trace.gamma:g}</td>'
     rows.append(f"<tr>{name}<td><b>{_number(float(trace.return_to_go[scene.step]))}</b></td><td></td></tr>")

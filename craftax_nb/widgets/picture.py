@@ -122,12 +122,12 @@ def state_table(
 ) -> pd.DataFrame:
     "One row an agent and action: its probability and V at the state, and both at the unedited one"
     rows = []
-    for r, (probs, value), told in zip(trace.readings, scene.answers, scene.told, strict=False):
+    for r, (probs, value), source in zip(trace.readings, scene.answers, scene.sources, strict=False):
         about = {
             "step": scene.step,
             "edits": "; ".join(scene.edits),
             "agent": r.name,
-            "told": told,
+            "told": source,
             "V": value,
             "V_unedited": float(r.value[scene.step]),
         }
