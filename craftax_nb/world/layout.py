@@ -13,6 +13,7 @@ from craftax.craftax import constants as full
 from craftax.craftax.craftax_state import EnvState as FullState
 from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
+from fastcore.basics import patch
 
 from ..jobs.processes import set_compiler_flags, use_compile_cache
 
@@ -79,45 +80,6 @@ class ObsSpec:
     scalars: tuple[tuple[str, str], ...]  # (name, how the observation shows it), in upstream's order
     has_light: bool  # tiles can be dark, and the observation has a channel for it
 
-    @staticmethod
-    def of(
-        x,  # an environment's name, a code (…, width), or an environment's state
-    ) -> ObsSpec:
-        "The spec that `x` follows; ValueError where it follows none"
-        for spec, state in ((FULL, FullState), (CLASSIC, ClassicState)):
-            if isinstance(x, str):
-                fits = x == spec.env_name
-            else:
-                fits = isinstance(x, state) or getattr(x, "shape", ())[-1:] == (spec.width,)
-            if fits:
-                return spec
-        raise ValueError(_no_spec(x))
-
-    @cached_property
-    def tiles(self) -> int:
-        "Tiles of the view"
-        return self.map_shape[0] * self.map_shape[1]
-
-    @cached_property
-    def channels(self) -> int:
-        "Floats of the observation for each tile"
-        return len(self.block_names) + len(self.item_names) + len(self.mob_names) + self.has_light
-
-    @cached_property
-    def map_dim(self) -> int:
-        "Floats of the observation for the whole view; they come first"
-        return self.tiles * self.channels
-
-    @cached_property
-    def tail_dim(self) -> int:
-        "Floats of the observation after the map; the direction takes four"
-        return len(self.scalars) + 3
-
-    @cached_property
-    def obs_dim(self) -> int:
-        "Floats of the whole observation"
-        return self.map_dim + self.tail_dim
-
     @cached_property
     def scalar_names(self) -> tuple[str, ...]:
         "All scalars, in upstream's order"
@@ -131,23 +93,64 @@ class ObsSpec:
     @cached_property
     def slices(self) -> dict[str, slice]:
         "Where each part of a code lies"
-        sizes = {
-            "blocks": self.tiles,
-            "items": self.tiles * bool(self.item_names),
-            "mob_tile": self.mob_slots,
-            "mob_id": self.mob_slots,
-            "counts": len(self.count_names),
-            "reals": 4 * len(REALS),
-            "flight": self.mob_slots,
-            "brightness": self.tiles * self.has_light,
-        }
+        tiles, slots = self.tiles, self.mob_slots
+        sizes = {"blocks": tiles, "items": tiles * bool(self.item_names), "mob_tile": slots, "mob_id": slots}
+        sizes |= {"counts": len(self.count_names), "reals": 4 * len(REALS)}
+        sizes |= {"flight": slots, "brightness": tiles * self.has_light}
         ends = np.cumsum(list(sizes.values())).tolist()
         return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 
-    @cached_property
-    def width(self) -> int:
-        "Bytes of a code"
-        return self.slices["brightness"].stop
+# %% ../../nbs/world.layout.ipynb #67c2585f
+@patch(as_prop=True)
+def width(self: ObsSpec) -> int:
+    "Bytes of a code"
+    return self.slices["brightness"].stop
+
+
+@patch(as_prop=True)
+def tiles(self: ObsSpec) -> int:
+    "Tiles of the view"
+    return self.map_shape[0] * self.map_shape[1]
+
+
+@patch(as_prop=True)
+def channels(self: ObsSpec) -> int:
+    "Floats of the observation for each tile"
+    return len(self.block_names) + len(self.item_names) + len(self.mob_names) + self.has_light
+
+# %% ../../nbs/world.layout.ipynb #296f5837
+@patch(as_prop=True)
+def map_dim(self: ObsSpec) -> int:
+    "Floats of the observation for the whole view; they come first"
+    return self.tiles * self.channels
+
+
+@patch(as_prop=True)
+def tail_dim(self: ObsSpec) -> int:
+    "Floats of the observation after the map; the direction takes four"
+    return len(self.scalars) + 3
+
+
+@patch(as_prop=True)
+def obs_dim(self: ObsSpec) -> int:
+    "Floats of the whole observation"
+    return self.map_dim + self.tail_dim
+
+# %% ../../nbs/world.layout.ipynb #b1449cf4
+@patch(cls_method=True)
+def of(
+    cls: ObsSpec,
+    x,  # an environment's name, a code (…, width), or an environment's state
+) -> ObsSpec:
+    "The spec that `x` follows; ValueError where it follows none"
+    for spec, state in ((FULL, FullState), (CLASSIC, ClassicState)):
+        if isinstance(x, str):
+            fits = x == spec.env_name
+        else:
+            fits = isinstance(x, state) or getattr(x, "shape", ())[-1:] == (spec.width,)
+        if fits:
+            return spec
+    raise ValueError(_no_spec(x))
 
 # %% ../../nbs/world.layout.ipynb #55f58cb0
 def _no_spec(x) -> str:
