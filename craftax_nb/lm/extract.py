@@ -159,12 +159,12 @@ class Extractor:
         self.template = None
         if not is_encoder(self._config):
             self.template = render(self.tokenizer, self.recipe.prompt, self.recipe.thinking)
+        self.backend = make_backend(self.recipe, backend, device, threads, **settings)
+        self.dim = self.backend.dim
         if self.recipe.text_format == "image":
             from craftax_nb.lm.vision import FrameTokeniser
 
             self.frames = FrameTokeniser(folder)
-        self.backend = make_backend(self.recipe, backend, device, threads, **settings)
-        self.dim = self.backend.dim
         self.continuations = Continuations(continuations, self.recipe) if self.recipe.generated_tokens else None
         if check:
             self.check()
