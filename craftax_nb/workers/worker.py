@@ -37,7 +37,7 @@ def read_texts(
     folder: Path,  # with texts.jsonl
     job: QueuedJob,
 ) -> list[str]:
-    "A job's texts; raises LabelError when they are not the ones that its name was made of"
+    "A job's texts; raises LabelError when their hash is not the job's name"
     with (folder / "texts.jsonl").open("rb") as f:
         f.seek(job.payload["at"])
         line = f.read(job.payload["size"])
