@@ -61,9 +61,9 @@ def markdown(source: str) -> dict:
     return {"cell_type": "markdown", "metadata": {}, "source": source}
 
 
-def code(cell: Cell, links: Links, **metadata) -> dict:
-    "A code cell with its stored outputs"
-    outputs = [tidy(o, links) for o in cell.outputs]
+def code(cell: Cell, **metadata) -> dict:
+    "A code cell with its stored outputs, other than Markdown, which follows as a cell of its own"
+    outputs = [tidy(o) for o in cell.outputs if "text/markdown" not in o.get("data", {})]
     return {
         "cell_type": "code",
         "metadata": metadata,
@@ -73,14 +73,12 @@ def code(cell: Cell, links: Links, **metadata) -> dict:
     }
 
 
-def tidy(output: dict, links: Links) -> dict:
+def tidy(output: dict) -> dict:
     "An output without what pandas brings along to style its tables, and without pictures that are there twice"
     data = dict(output.get("data", {}))
     if "text/html" in data:
         table = re.sub(r"<style.*?</style>", "", text(data["text/html"]), flags=re.S)
         data["text/html"] = table.replace(' border="1"', "").replace(' style="text-align: right;"', "")
-    if "text/markdown" in data:
-        data["text/markdown"] = links.rewrite(text(data["text/markdown"]))
     if "image/png" in data:
         data.pop("image/jpeg", None)
     return {**output, "data": data} if "data" in output else output
@@ -91,6 +89,7 @@ def notebook(book: Book, links: Links) -> str:
     cells = [markdown(f"# {book.name}")] if not re.search(r"^# ", book.markdown, re.M) else []
     for cell in book.cells:
         cells += shown(cell, book, links)
+        cells += [] if cell.hidden else [markdown(links.rewrite(m, book)) for m in cell.markdown_outputs]
     cells = with_header(cells, book)
     cells += [markdown(part) for part in reference(book, links)]
     meta = {
@@ -111,18 +110,18 @@ def shown(cell: Cell, book: Book, links: Links) -> list[dict]:
     if "parameters" in cell.tags:
         return [
             markdown(parameter_table(book)),
-            code(cell, links, tags=["hide-input"], mystnb=prompt("the cell of parameters")),
+            code(cell, tags=["hide-input"], mystnb=prompt("the cell of parameters")),
         ]
     if api.only_imports(cell.source):
-        return [code(cell, links, tags=["hide-input"], mystnb=prompt("imports"))]
+        return [code(cell, tags=["hide-input"], mystnb=prompt("imports"))]
     if cell.directives.get("echo") == "false":
-        return [code(cell, links, tags=["remove-input"])]
+        return [code(cell, tags=["remove-input"])]
     when = next((d for d in ("slow", "service") if d in cell.directives), "")
     note = [markdown(f'<p class="cell-note">{RUNS[when]}</p>')] if when else []
     tags = ["exported"] if cell.exported else []
     return [
         *note,
-        code(cell, links, tags=tags),
+        code(cell, tags=tags),
         *([markdown(source_line(cell, book))] if cell.exported and book.module else []),
     ]
 
