@@ -289,7 +289,7 @@ def still(view: Player):  # a matplotlib figure
     game, signs = view.game, {}
     for key, action in view.actions.items():
         signs.setdefault(_plain(action), []).append(SIGNS.get(key, key))
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), dpi=90, width_ratios=(1, 1.3), layout="constrained")
+    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), dpi=64, width_ratios=(1, 1.3), layout="constrained")
     plt.close(fig)  # shown where it is returned, not twice
     left.imshow(draw(game.codes, 24), interpolation="nearest")
     left.set_title(f"step {game.step}, return {game.total:.1f}", fontsize=10)
