@@ -19,6 +19,7 @@ from flax.linen.initializers import orthogonal
 from ..nets.encoders import FirstLayer
 from ..nets.sparse import sparse_product
 from ..nets.spec import NetSpec
+from ..play.types import Record
 
 # %% auto #0
 __all__ = ['BONUSES', 'BonusState', 'Encoder', 'Dynamics', 'ICM', 'elliptical', 'E3B', 'RND', 'make_bonus']
@@ -54,6 +55,7 @@ class Encoder(nn.Module):
 
 # %% ../../nbs/online.bonuses.ipynb #13da8fa6
 def _new_state(bonus, params, stats, memory) -> BonusState:
+    "The state at the beginning of a run, with a fresh optimiser"
     return BonusState(params, optax.adam(bonus.learning_rate).init(params), stats, memory)
 
 
@@ -108,14 +110,13 @@ class ICM:
         return Dynamics(self.net, self.width, self.latent)
 
     def start(self, net: NetSpec, key, codes) -> BonusState:
+        "The state at the beginning of a run; `codes` (envs, width) are the first observations"
         params = self.module.init(key, codes[:1], codes[:1], jnp.zeros(1, jnp.int32))["params"]
         return _new_state(self, params, None, None)
 
-    def intrinsic_reward(self, state: BonusState, rollout, mean: Callable):
-        "(steps, envs) bonus, the state, metrics"
-        _, after, expected = self.module.apply(
-            {"params": state.params}, rollout.codes, rollout.next_codes, rollout.action
-        )
+    def intrinsic_reward(self, state: BonusState, record: Record, mean: Callable):
+        "The bonus of each step (steps, envs), the state after it, and metrics; `mean` is over devices"
+        _, after, expected = self.module.apply({"params": state.params}, record.codes, record.next_codes, record.action)
         intrinsic = 0.5 * ((after - expected) ** 2).sum(-1)
         return intrinsic, state, _bonus_metrics(intrinsic, mean)
 
@@ -162,21 +163,27 @@ class E3B(ICM):
         state = super().start(net, key, codes)
         return state.replace(memory=jnp.tile(jnp.eye(self.latent) / self.ridge, (len(codes), 1, 1)))
 
-    def intrinsic_reward(self, state: BonusState, rollout, mean: Callable):
-        features = self.module.apply({"params": state.params}, rollout.next_codes, method="features")
-        intrinsic, memory = elliptical(features, rollout.first, state.memory, self.ridge)
+    def intrinsic_reward(self, state: BonusState, record: Record, mean: Callable):
+        features = self.module.apply({"params": state.params}, record.next_codes, method="features")
+        intrinsic, memory = elliptical(features, record.first, state.memory, self.ridge)
         return intrinsic, state.replace(memory=memory), _bonus_metrics(intrinsic, mean)
 
     def loss(self, params, batch: dict):
         "ICM's inverse loss; there is no forward model"
-        before, after = (
-            self.module.apply({"params": params}, batch[name], method="features") for name in ("codes", "next_codes")
-        )
-        logits = self.module.apply(
-            {"params": params}, jnp.concatenate([before, after], -1), method=lambda module, x: module.inverse(x)
-        )
+        features = lambda codes: self.module.apply({"params": params}, codes, method="features")
+        both = jnp.concatenate([features(batch["codes"]), features(batch["next_codes"])], -1)
+        logits = self.module.apply({"params": params}, both, method=lambda module, x: module.inverse(x))
         inverse = optax.softmax_cross_entropy_with_integer_labels(logits, batch["action"]).mean()
         return inverse, {"inverse_loss": inverse}
+
+# %% ../../nbs/online.bonuses.ipynb #046da205
+def _running_moments(moments: dict, sums: jax.Array, mean: Callable) -> dict:
+    "Count, mean and variance of everything so far, these sums included (Chan et al. 1983)"
+    average, n = mean(sums.mean()), mean(jnp.float32(sums.size))
+    variance = mean(((sums - average) ** 2).mean())
+    count, moved = moments["count"] + n, average - moments["mean"]
+    square = moments["var"] * moments["count"] + variance * n + moved**2 * moments["count"] * n / count
+    return {"count": count, "mean": moments["mean"] + moved * n / count, "var": square / count}
 
 # %% ../../nbs/online.bonuses.ipynb #aecd9493
 @dataclass(frozen=True)
@@ -205,15 +212,11 @@ class RND:
         output = lambda which: self.module.apply({"params": params[which]}, codes, self.net.obs_dim)
         return ((output("predictor") - jax.lax.stop_gradient(output("target"))) ** 2).mean(-1)
 
-    def intrinsic_reward(self, state: BonusState, rollout, mean: Callable):
-        "(steps, envs) bonus, the state, metrics"
-        error = self.error(state.params, rollout.next_codes)
+    def intrinsic_reward(self, state: BonusState, record: Record, mean: Callable):
+        "The bonus of each step (steps, envs), the state after it, and metrics; `mean` is over devices"
+        error = self.error(state.params, record.next_codes)
         memory, sums = jax.lax.scan(lambda total, e: 2 * (self.gamma * total + e,), state.memory, error)
-        average, n = mean(sums.mean()), mean(jnp.float32(sums.size))
-        old, var = state.stats, mean(((sums - average) ** 2).mean())
-        count = old["count"] + n
-        square = old["var"] * old["count"] + var * n + (average - old["mean"]) ** 2 * old["count"] * n / count
-        stats = {"count": count, "mean": old["mean"] + (average - old["mean"]) * n / count, "var": square / count}
+        stats = _running_moments(state.stats, sums, mean)
         intrinsic = error / jnp.sqrt(stats["var"] + 1e-8)
         return intrinsic, state.replace(stats=stats, memory=memory), _bonus_metrics(intrinsic, mean)
 

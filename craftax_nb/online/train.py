@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from fastcore.basics import patch
 
 from ..data.shards import EpisodeWriter
 from ..jobs.checkpoints import run_checkpoints, step_of
@@ -56,7 +57,7 @@ def save_train(run: Run, ppo: PPO, train: TrainState, step: int) -> Path:
 
 # %% ../../nbs/online.train.ipynb #23641197
 def load_train(folder: Path, ppo: PPO) -> TrainState:
-    "The trainer's state of a checkpoint; ValueError if it has none, or one of another network or number of environments"
+    "The trainer's state of a checkpoint; ValueError if it has none, or another network's or number of environments'"
     file = folder / TRAINER / "state.safetensors"
     if not file.exists():
         raise ValueError(f"{folder.name} has no trainer state to go on from; the newest checkpoint of a run has one")
@@ -85,7 +86,7 @@ def episode_metrics(
     names: list[str],  # of the achievements
     recent: deque,  # the last returns; appended to
 ) -> dict:
-    "Means over the episodes that ended in this rollout, and how many unlocked each achievement; their number where none did"
+    "Means over the episodes that ended in this rollout, and how many unlocked each achievement; 0 episodes: no means"
     ended = record["terminated"] | record["truncated"]
     if not ended.any():
         return {"episodes": 0}
@@ -162,35 +163,46 @@ class _EpisodeStore:
         self.first_update = ppo.num_updates - -(-collect_last // ppo.batch)
         self.columns = ()
 
-    def begin_update(self, update: int) -> None:
-        "Opens the data set when its first update comes"
-        if update >= self.first_update and self.writer is None:
-            goes_on = self.resumed and update > self.first_update
-            self._open(update * self.ppo.batch if goes_on else None)
+# %% ../../nbs/online.train.ipynb #fc6eb69d
+@patch
+def begin_update(self: _EpisodeStore, update: int) -> None:
+    "Opens the data set when its first update comes"
+    if update >= self.first_update and self.writer is None:
+        goes_on = self.resumed and update > self.first_update
+        self._open(update * self.ppo.batch if goes_on else None)
 
-    def _open(self, resume_step: int | None) -> None:
-        folder = self.run.dir / "data"
-        if resume_step is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        policy = {"job": self.run.job, "run": self.run.id, "kind": "ppo"}
-        self.writer, self.columns = EpisodeWriter(folder, self.ppo.world, policy, resume_step), STORED_COLUMNS
 
-    def add(self, columns: dict) -> None:
-        "Takes what was played in an update"
-        if self.writer:
-            self.writer.add({name: columns[name] for name in STORED_COLUMNS})
+@patch
+def _open(self: _EpisodeStore, resume_step: int | None) -> None:
+    "Goes on with the data set of a checkpoint, or begins a new one"
+    folder = self.run.dir / "data"
+    if resume_step is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    policy = {"job": self.run.job, "run": self.run.id, "kind": "ppo"}
+    self.writer, self.columns = EpisodeWriter(folder, self.ppo.world, policy, resume_step), STORED_COLUMNS
 
-    def commit(self, step: int) -> None:
-        "Makes what was added part of the data set, at a checkpoint"
-        if self.writer:
-            self.writer.commit(step)
+# %% ../../nbs/online.train.ipynb #0480e1b9
+@patch
+def add(self: _EpisodeStore, columns: dict) -> None:
+    "Takes what was played in an update"
+    if self.writer:
+        self.writer.add({name: columns[name] for name in STORED_COLUMNS})
 
-    def close(self, step: int) -> None:
-        "Ends the data set; episodes that are still running are cut"
-        if self.first_update < self.ppo.num_updates:
-            if self.writer is None:
-                self._open(step)
-            self.writer.close(step)
+
+@patch
+def commit(self: _EpisodeStore, step: int) -> None:
+    "Makes what was added part of the data set, at a checkpoint"
+    if self.writer:
+        self.writer.commit(step)
+
+
+@patch
+def close(self: _EpisodeStore, step: int) -> None:
+    "Ends the data set; episodes that are still running are cut"
+    if self.first_update < self.ppo.num_updates:
+        if self.writer is None:
+            self._open(step)
+        self.writer.close(step)
 
 # %% ../../nbs/online.train.ipynb #a73c53e4
 def train_ppo(

@@ -192,6 +192,11 @@ def branch(
         wave = slice(first, first + player.slot_episode.size)
         _start_plays(player, states, state_of[wave], play_of[wave])
         waves.append(_play_wave(player, agent, ends[wave], gamma))
+    return _branches(waves, rollouts, number, gamma, max_steps)
+
+# %% ../../nbs/probing.branch.ipynb #bdb27cce
+def _branches(waves: list[dict], rollouts: int, number: np.ndarray, gamma: float, max_steps: int) -> Branches:
+    "The plays of all waves, by state; `number` says which distinct state each state is"
     column = lambda name, kind: np.concatenate([w[name] for w in waves]).reshape(-1, rollouts).astype(kind)[number]
     return Branches(
         value=column("value", np.float32)[:, 0],

@@ -18,10 +18,10 @@ from ..world.env import World
 from ..world.rules import as_numpy
 
 # %% auto #0
-__all__ = ['KEPT', 'play_here', 'hidden_states_along']
+__all__ = ['LIVE_COLUMNS', 'play_here', 'hidden_states_along']
 
 # %% ../../nbs/widgets.live.ipynb #ef95b611
-KEPT = ("log_prob", "value", "hidden_state", "hidden_age", "achievements")
+LIVE_COLUMNS = ("log_prob", "value", "hidden_state", "hidden_age", "achievements")
 
 
 def play_here(
@@ -35,7 +35,7 @@ def play_here(
 ) -> Record:  # (T, ...) of one episode, with its T + 1 states
     "Plays one episode and keeps every state; ValueError where an agent that reads hidden states has no labeller"
     reader, key = Reader(agent, labeller), jax.random.key(seed)
-    player = EpisodePlayer(agent, world, seed, 1, reader, KEPT)
+    player = EpisodePlayer(agent, world, seed, 1, reader, LIVE_COLUMNS)
     player.put(0, [0], player.start(world.reset_many(key, 1), key[None]), [0])
     player.slot_episode[0] = 0
     states, parts = [_state(player)], []
