@@ -81,7 +81,7 @@ def training_labels(
     "The labels that an augmented agent was trained on, and their data set; LabelError where they aren't there"
     recipe = agent.recipe.hash if agent.recipe else None
     folder = agent.parameters.get("labels_dir")
-    folder = resolve(folder) if folder else None
+    folder = resolve(folder) if folder else ""
     for place in [data] if data else [agent.parameters.get("data", ""), "sample"]:
         try:
             dataset = load_dataset(place)

@@ -206,7 +206,7 @@ def held_out_data(
     try:
         labels, dataset = training_labels(agent, data)
         if other:
-            others = load_labels(dataset.folder, other, resolve(folder) if folder else None)
+            others = load_labels(dataset.folder, other, resolve(folder) if folder else "")
     except LabelError as e:
         raise ValueError(f"{'other' if other else 'data'}: {e}") from None
     try:
