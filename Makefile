@@ -60,8 +60,9 @@ readme: setup ## README.md from nbs/index.ipynb
 
 docs: .venv/.stamp-docs ## a searchable site of all notebooks in _docs, without running any; its links are checked
 	$(BIN)/python .ci/docs/pages.py _proc/docs
-	rm -rf _docs
-	$(BIN)/sphinx-build -q -W --keep-going -j auto -c .ci/docs -d _proc/doctrees _proc/docs _docs
+	rm -rf _docs _proc/site
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -c .ci/docs -d _proc/doctrees _proc/docs _proc/site
+	mv _proc/site _docs
 	$(BIN)/python .ci/docs/check.py _docs
 
 .venv/.stamp-docs: .venv/.stamp pyproject.toml constraints.txt

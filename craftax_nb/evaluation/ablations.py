@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pandas as pd
-from .arms import ARMS, CONTENT_FREE, arm_labeller
 
+from .arms import ARMS, CONTENT_FREE, arm_labeller
 from .results import Results
 from .stats import clustered_interval, expanded_level, interval
 from ..nets.agent import Agent

@@ -76,7 +76,7 @@ def plot_learning(
 def late_achievements(
     metrics: pd.DataFrame,  # of `read_metrics`
 ) -> tuple[pd.Series, int]:  # share of the episodes that unlocked each achievement, ascending; number of episodes
-    "How often each achievement was unlocked, over the episodes of the last tenth of the run; those never unlocked are left out"
+    "How often each achievement was unlocked in the episodes of the run's last tenth; without those that never were"
     late = metrics[(metrics.step > 0.9 * metrics.step.max()) & (metrics.episodes > 0)]
     columns = [name for name in late if name.startswith("achievement/")]
     rates = late[columns].mul(late.episodes, axis=0).sum() / late.episodes.sum()

@@ -200,7 +200,7 @@ def sample_states(
     slots: int = 32,  # worlds at once; as in an evaluation, to share its compilation
     max_batches: int = 16,  # of 32 worlds
 ) -> list:  # states of one environment each, in numpy
-    "States after `steps` steps of `agent`, one a world, of the players who lived that long; ValueError where too few do"
+    "States after `steps` steps, one a world, of the players who lived that long; ValueError where too few do"
     reader, states = Reader(agent, labeller, cadence), []
     for batch in range(max_batches):
         player = EpisodePlayer(agent, world, seed, -(-WORLDS_AT_ONCE // slots) * slots, reader, EVALUATED)
