@@ -1,4 +1,7 @@
-"""README.md from nbs/index.ipynb: its Markdown, and the Markdown that its cells put out. `make readme`; with --check: exit code 1 if README.md is old."""
+"""README.md from nbs/index.ipynb: its Markdown, and the Markdown that its cells put out.
+
+`make readme` writes it; with --check the exit code is 1 if README.md is old.
+"""
 
 import json
 import re

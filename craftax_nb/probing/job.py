@@ -230,7 +230,7 @@ def interaction_part(
 def action_part(
     answers: Answers,
     study: Study,
-    advantage: np.ndarray,  # (rows, actions), from `advantages`
+    advantage: np.ndarray,  # (rows, actions), from `action_advantages`
 ) -> Part:
     "What the policies and the advantages do at the strongest level of each suite"
     figures = {}
