@@ -49,21 +49,10 @@ class NetSpec:
     def obs(self) -> ObsSpec:
         return ObsSpec.of(self.env_name)
 
-    @property
-    def obs_dim(self) -> int:
-        return self.obs.obs_dim
-
-    @property
-    def map_dim(self) -> int:
-        return self.obs.map_dim
-
-    @property
-    def tail_dim(self) -> int:
-        return self.obs.tail_dim
-
-    @property
-    def num_actions(self) -> int:
-        return self.world.num_actions
+    obs_dim = property(lambda self: self.obs.obs_dim)
+    map_dim = property(lambda self: self.obs.map_dim)
+    tail_dim = property(lambda self: self.obs.tail_dim)
+    num_actions = property(lambda self: self.world.num_actions)
 
     @property
     def trunks(self) -> tuple[str, ...]:

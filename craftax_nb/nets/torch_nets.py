@@ -102,21 +102,25 @@ class TorchActorCritic(nn.Module):
         self.firsts = [name for name in shapes if name.endswith("_0")]
         self.register_buffer("row", torch.arange(spec.map_dim) if whole else torch.full((spec.map_dim,), -1))
 
-    def trunk(self, name: str, features: tuple, hidden_state: Tensor | None) -> Tensor:  # (seeds, n, outputs)
-        "The outputs of one trunk, float32; `features` as `read` gives them"
-        layer = lambda part: getattr(self, f"{name}_{part}")
-        h = torch.tanh(layer(0)(*features))
-        if self.spec.hidden_dim:
-            for_all_seeds = hidden_state.expand(len(h), *hidden_state.shape)
-            h = torch.cat([h, torch.tanh(layer("label")(for_all_seeds))], -1)
-        for i in range(1, self.spec.depth):
-            h = torch.tanh(layer(i)(h))
-        return layer("head")(h).float()
-
     def forward(self, observed: tuple, hidden_state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         "Logits (seeds, n, actions) and values (seeds, n)"
         logits, values = self.outputs(("actor", "critic"), observed, hidden_state)
         return logits, values[..., 0]
+
+# %% ../../nbs/nets.torch_nets.ipynb #bd803720
+@patch
+def trunk(
+    self: TorchActorCritic, name: str, features: tuple, hidden_state: Tensor | None
+) -> Tensor:  # (seeds, n, outputs)
+    "The outputs of one trunk, float32; `features` as `read` gives them"
+    layer = lambda part: getattr(self, f"{name}_{part}")
+    h = torch.tanh(layer(0)(*features))
+    if self.spec.hidden_dim:
+        for_all_seeds = hidden_state.expand(len(h), *hidden_state.shape)
+        h = torch.cat([h, torch.tanh(layer("label")(for_all_seeds))], -1)
+    for i in range(1, self.spec.depth):
+        h = torch.tanh(layer(i)(h))
+    return layer("head")(h).float()
 
 # %% ../../nbs/nets.torch_nets.ipynb #58408e22
 @patch

@@ -342,6 +342,20 @@ def plot_calibration(
     ax.legend(frameon=False, fontsize=8)
     return fig
 
+# %% ../../nbs/probing.branch.ipynb #db1e1efb
+def _plot_pairs(table: pd.DataFrame, ax: plt.Axes) -> None:
+    "A point for each state and its reference, coloured by whether the signs of the two changes agree"
+    kinds = {
+        "signs agree": ("C0", table["agrees"]),
+        "signs differ": ("C3", table["significant"] & ~table["agrees"]),
+        "within the noise": ("0.7", ~table["significant"]),
+    }
+    style = dict(fmt="o", markersize=3, elinewidth=0.6, alpha=0.8)
+    for name, (colour, rows) in kinds.items():
+        part = table[rows]
+        ends = np.abs(part[["low", "high"]].to_numpy().T - part["dMC"].to_numpy())
+        ax.errorbar(part["dV"], part["dMC"], yerr=ends, color=colour, label=f"{name} ({len(part)})", **style)
+
 # %% ../../nbs/probing.branch.ipynb #dd2343b0
 def plot_changes(
     table: pd.DataFrame,  # from `changes`
@@ -351,25 +365,7 @@ def plot_changes(
     "Change of V against the change of the mean return; signs agree in the shaded quarters"
     fig, ax = (ax.figure, ax) if ax else plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     fit, head = agreement(table), f"{title}\n" if title else ""
-    kinds = {
-        "signs agree": ("C0", table["agrees"]),
-        "signs differ": ("C3", table["significant"] & ~table["agrees"]),
-        "within the noise": ("0.7", ~table["significant"]),
-    }
-    for name, (colour, rows) in kinds.items():
-        part = table[rows]
-        ends = np.abs(part[["low", "high"]].to_numpy().T - part["dMC"].to_numpy())
-        ax.errorbar(
-            part["dV"],
-            part["dMC"],
-            yerr=ends,
-            fmt="o",
-            markersize=3,
-            elinewidth=0.6,
-            color=colour,
-            alpha=0.8,
-            label=f"{name} ({len(part)})",
-        )
+    _plot_pairs(table, ax)
     ax.axhline(0, color="black", linewidth=0.8)
     ax.axvline(0, color="black", linewidth=0.8)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
