@@ -15,7 +15,7 @@ from fastcore.basics import patch
 __all__ = ['BOARD_MODULE', 'BOARD_STYLE', 'Board']
 
 # %% ../../nbs/widgets.board.ipynb #f6d4f866
-BOARD_MODULE = """
+_DRAWING = """
 function render({ model, el }) {
   const make = (tag, name) => Object.assign(document.createElement(tag), { className: "craftax-" + name });
   const box = make("div", "board"), image = make("img", "picture"), words = make("div", "words");
@@ -49,6 +49,10 @@ function render({ model, el }) {
       for (const end of ["x1", "x2"]) words.querySelector(".cursor")?.setAttribute(end, model.get("cursor"));
     },
   };
+"""
+
+# %% ../../nbs/widgets.board.ipynb #168e8c8d
+_EVENTS = """
   for (const [name, draw] of Object.entries(show)) { draw(); model.on("change:" + name, draw); }
   box.addEventListener("mousemove", (event) => {
     const { x, y } = place(event), { columns, all } = grid();
@@ -69,6 +73,7 @@ function render({ model, el }) {
 }
 export default { render };
 """
+BOARD_MODULE = _DRAWING + _EVENTS
 
 # %% ../../nbs/widgets.board.ipynb #1cb7ac64
 BOARD_STYLE = """
