@@ -53,9 +53,7 @@ class Study:
     probes: Sequence[Probe] = ()
     about: str = ""  # where the bases come from
 
-    @property
-    def world(self) -> World:
-        return common_world(self.agents)
+    world = property(lambda self: common_world(self.agents))
 
     @property
     def strongest(self) -> dict[str, float]:
