@@ -54,8 +54,7 @@ figures: setup ## the stored figures of all notebooks, or of some: make figures 
 	$(BIN)/python .ci/figures.py $(NB)
 
 readme: setup ## README.md from nbs/index.ipynb
-	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --log-level WARN nbs/index.ipynb
-	$(BIN)/nbdev_clean --fname nbs/index.ipynb
+	$(BIN)/python .ci/figures.py index
 	$(BIN)/python .ci/readme.py
 
 docs: .venv/.stamp-docs ## a searchable site of all notebooks in _docs, without running any; its links are checked
