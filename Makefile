@@ -25,7 +25,7 @@ setup-vllm: setup .venv-vllm/.stamp ## make .venv-vllm: labelling workers that u
 
 .venv-vllm/.stamp: constraints-vllm.txt pyproject.toml
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-vllm
-	if nvidia-smi -L >/dev/null 2>&1; then $(BIN)/uv pip install --quiet --python .venv-vllm/bin/python vllm==0.33.0 redis==8.1.0 \
+	if nvidia-smi -L >/dev/null 2>&1; then $(BIN)/uv pip install --quiet --python .venv-vllm/bin/python vllm==0.33.0 redis==8.1.0 fastcore==1.14.5 cachetools filelock \
 			&& $(BIN)/uv pip uninstall --quiet --python .venv-vllm/bin/python torchvision torchaudio torchcodec; \
 		else $(BIN)/uv pip install --quiet --python .venv-vllm/bin/python --no-deps -r constraints-vllm.txt; fi
 	$(BIN)/uv pip install --quiet --python .venv-vllm/bin/python --no-deps -e .
