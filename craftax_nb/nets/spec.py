@@ -203,8 +203,8 @@ def check_shapes(
     given = {name: tuple(x.shape) for name, x in weights.items()}
     for name in sorted(expected | given):
         if expected.get(name) != given.get(name):
-            found = given.get(name, "missing")
-            raise ValueError(f"weights do not fit {spec}: {name} is {found}, expected {expected.get(name, 'none')}")
+            shape = given.get(name, "missing")
+            raise ValueError(f"weights do not fit {spec}: {name} is {shape}, expected {expected.get(name, 'none')}")
 
 
 def check_params(params: Mapping, spec: NetSpec) -> None:
