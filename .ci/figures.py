@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 100_000  # characters of stored outputs in one notebook
 KEPT = ("text/plain", "text/html", "text/markdown", "image/png", "image/jpeg", "image/svg+xml")
 MACHINE_PATH = re.compile(r"(?<![\w.:/<-])/(?:home|root|tmp|work|Users|mnt|var|usr|opt|private|scratch)/\S*")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in `<Figure at 0x7f...>`; nbdev_clean drops it too
 FLAG = re.compile(r"^#\| *(slow|service|eval: *false)", re.MULTILINE)
 
 
@@ -42,7 +43,8 @@ def stored(output: dict) -> dict | None:
     if output["output_type"] == "stream":
         text = output["text"].splitlines(True)
         return {"name": "stdout", "output_type": "stream", "text": text} if output["name"] == "stdout" else None
-    data = {k: v if k.startswith("image/") else v.splitlines(True) for k, v in output["data"].items() if k in KEPT}
+    kept = {k: v for k, v in output["data"].items() if k in KEPT}
+    data = {k: v if k.startswith("image/") else ADDRESS.sub("", v).splitlines(True) for k, v in kept.items()}
     if "image/png" in data:
         data["image/png"] = small_png(data["image/png"])
         data.pop("image/jpeg", None)
