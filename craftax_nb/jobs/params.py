@@ -17,6 +17,7 @@ import warnings
 from fastcore.basics import patch
 
 from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset
+from .presets import PRESETS, preset_values
 from .runs import RENAMED_PARAMETERS, Run, RunError
 
 # %% ../../nbs/jobs.params.ipynb #8fb73039
@@ -136,8 +137,21 @@ def check(self: Job) -> dict:  # name -> value of the declared type
         for name in self.unknown():
             raise ParameterError(f"{self.name} has no parameter {name}{_nearest(name, declared)} {_help(self.name)}")
     values = {k: coerce(self.name, k, self.namespace[k], t) for k, t in declared.items()}
+    if not self.started:
+        values |= self._preset(values)
     self.namespace.update(values)
     return values
+
+
+@patch
+def _preset(self: Job, values: dict) -> dict:
+    "What the parameter `preset` sets: parameters that weren't given; ParameterError for a preset that isn't there"
+    preset = values.get("preset", "")
+    if preset not in PRESETS:
+        expected = ", ".join(map(repr, PRESETS))
+        raise ParameterError(f"{self.name}: preset is {preset!r}, expected one of {expected}")
+    given = {RENAMED_PARAMETERS.get(name, name) for name in self.given()} | self.given()
+    return {k: v for k, v in preset_values(self.name, preset, given).items() if k in values}
 
 
 @patch

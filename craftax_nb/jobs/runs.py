@@ -23,6 +23,7 @@ from .attempts import BEAT, STALE, begin_attempt, end_attempt, hold, is_held, la
 from .checkpoints import run_checkpoints, step_of
 from .files import project_root, read_json, remove_leftovers, resolve, show_path, write_json
 from .journal import write_entry
+from .presets import why_debug
 from .provenance import git_diff, provenance
 from .tracking import Mirror, load_env
 
@@ -70,8 +71,9 @@ def _number(x):
 _NOT_COMPARED = ("run_dir", "wandb")
 
 
-def _new_folder(job: str) -> Path:
-    "Makes runs/<job>-<UTC time>, with a number behind it where two runs start in one second"
+def _new_folder(job: str, preset: str = "") -> Path:
+    "Makes runs/<job>[-<preset>]-<UTC time>, with a number behind it where two runs start in one second"
+    job = f"{job}-{preset}" if preset else job
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
     for n in range(1, 100):
         folder = project_root() / "runs" / (f"{job}-{stamp}" + (f"-{n}" if n > 1 else ""))
@@ -90,8 +92,8 @@ RENAMED_PARAMETERS = {  # old name -> new, for one version
 }
 
 # %% ../../nbs/jobs.runs.ipynb #2e5a8419
-def _check_same(folder: Path, job: str, params: dict) -> None:
-    "Raises RunError unless the folder's run is this job with these parameters"
+def _check_same(folder: Path, job: str, params: dict, defaults: dict) -> None:
+    "Raises RunError unless the folder's run is this job with these parameters; those it lacks had the defaults' effect"
     old = read_json(folder / "params.json")
     if old["job"] != job:
         raise RunError(f"{show_path(folder)} holds a run of {old['job']}, not of {job}; give a new run_dir")
@@ -100,6 +102,7 @@ def _check_same(folder: Path, job: str, params: dict) -> None:
         RENAMED_PARAMETERS[k] if RENAMED_PARAMETERS.get(k) in new and k not in new else k: v
         for k, v in old["params"].items()
     }
+    began = {**{k: v for k, v in defaults.items() if k in new}, **began}
     for k in {**began, **new}:
         if k not in _NOT_COMPARED and began.get(k) != new.get(k):
             raise RunError(
@@ -133,7 +136,8 @@ def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: st
         return about
     if patch := git_diff():
         (folder / "git.diff").write_text(patch, errors="surrogateescape")
-    write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **about})
+    debug = {"debug": why} if (why := why_debug(params)) else {}
+    write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **debug, **about})
     return about
 
 # %% ../../nbs/jobs.runs.ipynb #62406f86
@@ -150,7 +154,7 @@ class Run:
     ):
         self.job, self.params, self.dir, self.resumed, self.attempt = job, params, folder, resumed, attempt
         self.id, self.started, self.stopping = folder.name, time.time(), False
-        self.is_open = True
+        self.is_open, self.debug = True, read_json(folder / "params.json").get("debug", "")
         self.mirror = Mirror(folder, job, params, attempt) if params.get("wandb") else None
         self.wandb = self.mirror.id if self.mirror else ""
         self._status("running")
@@ -166,12 +170,12 @@ class Run:
         "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
         load_env()
         given = params.get("run_dir", "")
-        folder = resolve(given) if given else _new_folder(job)
+        folder = resolve(given) if given else _new_folder(job, params.get("preset", ""))
         folder.mkdir(parents=True, exist_ok=True)
         alive = _take(folder)
         resumed = (folder / "params.json").exists()
         if resumed:
-            _check_same(folder, job, params)
+            _check_same(folder, job, params, defaults or {})
         about = _describe(folder, job, params, defaults or {}, notebook)
         attempt = begin_attempt(folder, alive, git=about["git"], library=about["library"])
         run = cls(job, params, folder, resumed, attempt)
@@ -184,13 +188,14 @@ def _status(self: Run, status: str, **more) -> None:
     "Writes status.json"
     process = {"host": socket.gethostname(), "pid": os.getpid()}
     times = {"started": self.started, "time": time.time()}
-    wandb = {"wandb": self.wandb} if self.wandb else {}
-    write_json(self.dir / "status.json", {"status": status, "job": self.job, **process, **times, **wandb, **more})
+    marks = {k: v for k, v in (("wandb", self.wandb), ("debug", self.debug)) if v}
+    write_json(self.dir / "status.json", {"status": status, "job": self.job, **process, **times, **marks, **more})
 
 
 @patch
 def __repr__(self: Run):
-    return f"{self.job}: {'resumed in' if self.resumed else 'writes to'} {show_path(self.dir)}"
+    warning = f"; {self.debug}: these figures mean nothing" if self.debug else ""
+    return f"{self.job}: {'resumed in' if self.resumed else 'writes to'} {show_path(self.dir)}{warning}"
 
 
 @patch(as_prop=True)
@@ -255,19 +260,37 @@ def save_video(self: Run, path: Path, name: str, step: int) -> None:
 
 # %% ../../nbs/jobs.runs.ipynb #4c9c34e5
 @patch
-def save_table(self: Run, rows, name: str, step: int) -> Path:  # rows: a DataFrame
-    "Appends rows to <name>.csv"
+def save_table(self: Run, rows, name: str, step: int = 0) -> Path:  # rows: a DataFrame
+    "Saves a table as <name>.csv"
     path = self.dir / f"{name}.csv"
-    rows.to_csv(path, mode="a", header=not path.exists(), index=False)
+    rows.to_csv(path, index=False)
     if self.mirror:
         self.mirror.table(name, rows, step)
     return path
 
 
 @patch
-def mark_best(self: Run, step: int) -> None:
-    "Writes down that the checkpoint of `step` is the best so far"
-    write_json(self.dir / "best.json", {"step": int(step)})
+def save_files(self: Run, kind: str, files: list[Path], step: int = 0) -> None:
+    "Mirrors files, which no job changes later, to W&B as the artifact <kind>-<run> of type <kind>"
+    if self.mirror:
+        named = {path.name: path for path in files}
+        self.mirror.artifact(f"{kind}-{self.id}", named, ["latest", f"run-{self.id}"], step)
+
+# %% ../../nbs/jobs.runs.ipynb #cb47e5fe
+@patch
+def mark_best(
+    self: Run,
+    metric: str,  # more is better; of metrics.jsonl
+) -> int | None:  # its step; None, and no file, where no checkpoint has the metric
+    "Writes into best.json which of the checkpoints had the highest metric, as logged last before or at its step"
+    rows = [(r["step"], x) for r in metric_rows(self.dir) if (x := r.get(metric)) is not None and x == x]
+    steps = [step_of(folder) for folder in run_checkpoints(self.dir)]
+    scores = {step: [x for at, x in rows if at <= step][-1] for step in steps if any(at <= step for at, _ in rows)}
+    if not scores:
+        return None
+    best = max(scores, key=scores.get)
+    write_json(self.dir / "best.json", {"step": best, "metric": metric, "value": scores[best]})
+    return best
 
 # %% ../../nbs/jobs.runs.ipynb #d5d610f6
 _newest = []  # the run that this kernel opened last
@@ -302,8 +325,10 @@ def finish(
     "Marks the run finished"
     seconds = time.time() - self.started
     _end(self, "finished", seconds=round(seconds, 1), summary={k: _number(v) for k, v in summary.items()})
-    write_entry(self.dir)
-    print(f"{self.job} finished in {seconds:.0f} s: {show_path(self.dir)}")
+    if not self.debug:
+        write_entry(self.dir)
+    warning = f"; {self.debug}: these figures mean nothing" if self.debug else ""
+    print(f"{self.job} finished in {seconds:.0f} s: {show_path(self.dir)}{warning}")
 
 # %% ../../nbs/jobs.runs.ipynb #4bca2b48
 @patch
