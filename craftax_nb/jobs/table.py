@@ -82,6 +82,7 @@ def run_row(folder: Path) -> dict:  # column -> value
         "run": show_path(folder),
         "job": about["job"],
         "status": run_state(status),
+        "debug": about.get("debug", ""),
         "changed": ", ".join(f"{k}={v}" for k, v in changed_params(about).items()),
         "started": datetime.datetime.fromtimestamp(began, datetime.UTC),
         "seconds": round(seconds_of(attempts) if attempts else status.get("seconds", 0.0), 1),
@@ -91,7 +92,7 @@ def run_row(folder: Path) -> dict:  # column -> value
         "error": status.get("error", ""),
         **links(folder, attempts),
         **{f"param.{k}": v for k, v in about["params"].items() if k != "run_dir"},
-        **dict(_final(status.get("summary") or {k: v for k, v in newest.items() if k not in ("step", "time")})),
+        **dict(_results(about, status.get("summary") or {k: newest[k] for k in newest if k not in ("step", "time")})),
     }
 
 # %% ../../nbs/jobs.table.ipynb #53dfc346
@@ -109,13 +110,14 @@ def _origin(about: dict, status: dict, last: dict) -> dict:
     }
 
 # %% ../../nbs/jobs.table.ipynb #42090b92
-def _final(summary: dict) -> Iterator[tuple]:
-    "Columns and values of the results; an interval gives three columns"
+def _results(about: dict, summary: dict) -> Iterator[tuple]:
+    "Columns and values of the results; an interval gives three columns, and a debug run has columns of its own"
+    kind = "debug" if about.get("debug") else "final"
     for k, v in summary.items():
         if isinstance(v, list) and len(v) == 3:
-            yield from zip((f"final.{k}", f"final.{k}_low", f"final.{k}_high"), v)
+            yield from zip((f"{kind}.{k}", f"{kind}.{k}_low", f"{kind}.{k}_high"), v)
         else:
-            yield f"final.{k}", v
+            yield f"{kind}.{k}", v
 
 # %% ../../nbs/jobs.table.ipynb #adc12672
 def runs_table(folder: str | Path = "runs"):  # -> pandas DataFrame, newest first, indexed by the run's path
@@ -131,12 +133,12 @@ def runs_table(folder: str | Path = "runs"):  # -> pandas DataFrame, newest firs
     if not rows:
         return pd.DataFrame(columns=["job", "status"], index=pd.Index([], name="run"))
     table = pd.DataFrame(rows).set_index("run")
-    kinds = [c for p in ("param.", "final.") for c in table.columns if c.startswith(p)]
+    kinds = [c for p in ("param.", "final.", "debug.") for c in table.columns if c.startswith(p)]
     table = table[[c for c in table.columns if c not in kinds] + kinds]
     return table.sort_values("started", ascending=False, kind="stable") if "started" in table else table
 
 # %% ../../nbs/jobs.table.ipynb #17b136a4
-FIRST_COLUMNS = ["job", "status", "changed", "seconds", "attempts", "git", "slurm", "host", "step"]
+FIRST_COLUMNS = ["job", "status", "debug", "changed", "seconds", "attempts", "git", "slurm", "host", "step"]
 
 
 def pick_columns(
@@ -221,9 +223,11 @@ def plot_runs(
     table,  # the chosen rows of runs_table
     metrics: list[str] = (),  # of metrics.jsonl; none: up to six that all runs share
 ):  # -> matplotlib Figure
-    "Plots the metrics of runs over their steps; raises ValueError if none of them has metrics"
+    "Plots the metrics of runs over their steps, no debug run beside real ones; ValueError if none of them has metrics"
     import matplotlib.pyplot as plt
 
+    if not (real := table[table["debug"].isin(["", None])] if "debug" in table else table).empty:
+        table = real
     curves = {run: frame for run in table.index if len(frame := read_metrics(run))}
     if not curves:
         raise ValueError("none of these runs has metrics; choose others of runs_table()")
