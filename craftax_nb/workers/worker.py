@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from ..jobs.processes import share_gpu
 from ..labelling.chunks import LabelError, save_chunk
 from ..lm.prompt import text_key
 from ..lm.recipe import RecipeError, recipe_from_dict
@@ -207,6 +208,7 @@ def main(argv: list[str] | None = None):
     "A worker process: what it prints goes to stderr, the exit code is in the table above"
     args = worker_arguments(argv)
     os.environ.setdefault("TQDM_DISABLE", "1")
+    share_gpu(language_model=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         run_worker(args, _log)
