@@ -8,7 +8,7 @@ JAX_CUDA ?= $(shell driver=$$(nvidia-smi --query-gpu=driver_version --format=csv
 	if [ "$$driver" -ge 580 ]; then echo 13; elif [ "$$driver" -ge 525 ]; then echo 12; fi 2>/dev/null)
 .DEFAULT_GOAL := help
 FORCE:
-.PHONY: FORCE help setup setup-vllm demo test test-all test-services bench lab figures readme docs clean
+.PHONY: FORCE help setup setup-vllm demo test test-all test-services bench bench-gpu lab figures readme docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ test-services: setup ## tests with real services: Redis, browser, SLURM, faults,
 
 bench: setup ## all benchmarks, or one: make bench B=name
 	$(BIN)/python -m craftax_nb.jobs.bench $(B)
+
+bench-gpu: ## PPO, AWR, evaluation and labels on this machine's GPU, in at most eight minutes; sizes: P="num_envs=256 updates=5"
+	timeout --kill-after 5 475 $(or $(wildcard $(BIN)/python),python3) -m craftax_nb.jobs.bench --plain gpu $(P)
 
 lab: setup ## open JupyterLab
 	$(BIN)/jupyter lab --notebook-dir=.
