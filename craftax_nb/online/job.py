@@ -36,7 +36,9 @@ def make_ppo(
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
     p = run.params
     start = load_agent(p["checkpoint"]) if p["checkpoint"] else None
-    same = ("num_envs", "num_steps", "gamma", "gae_lambda", "clip", "epochs", "minibatches", "entropy_coef", "seeds")
+    same = (
+        "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm anneal seeds"
+    )
     try:
         spec = make_net(p["env_name"], p["net"], p["bonus"], width=p["width"], depth=p["depth"])
         if start:
@@ -46,9 +48,9 @@ def make_ppo(
             p["steps"],
             learning_rate=p["lr"],
             bonus=make_bonus(p["bonus"], spec, p["bonus_coef"] or None),
-            world=World(spec.env_name, resets=p["resets"], upstream_exact=p["upstream_exact"]),
+            world=World(spec.env_name, 0, p["resets"], p["reset_ratio"], p["upstream_exact"]),
             devices=p["devices"],
-            **{name: p[name] for name in same},
+            **{name: p[name] for name in same.split()},
         )
     except ValueError as e:
         raise ParameterError(f"train_ppo: {e}") from None

@@ -84,11 +84,17 @@ def _check(ppo: PPO) -> None:
         raise ValueError(f"steps is {ppo.total_steps}, less than {rollout_size}; give more steps or a smaller rollout")
 
 # %% ../../nbs/online.ppo.ipynb #ab7dc28a
+@patch
+def learning_rate_of(self: PPO, update):
+    "Adam's learning rate in an update, counted from 0: annealed linearly to 0 over the run, or always the same"
+    return self.learning_rate * (1 - update / self.num_updates) if self.anneal else self.learning_rate
+
+
 @patch(as_prop=True)
 def optimizer(self: PPO) -> optax.GradientTransformation:
-    "Adam with clipped gradients, its learning rate annealed to 0 over the run's updates"
+    "Adam with clipped gradients and the learning rate of the update that a gradient step belongs to"
     per_update = self.epochs * self.minibatches
-    annealed = lambda count: self.learning_rate * (1 - (count // per_update) / self.num_updates)
+    annealed = lambda count: self.learning_rate_of(count // per_update)
     adam = optax.adam(annealed if self.anneal else self.learning_rate, eps=1e-5)
     return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), adam)
 

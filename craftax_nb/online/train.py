@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fastcore.basics import patch
 
 from ..data.shards import EpisodeWriter
 from ..jobs.checkpoints import run_checkpoints, step_of
+from ..jobs.files import read_json, write_json
 from ..jobs.runs import Run
 from ..nets.agent import Agent, load_arrays, save_agent, save_arrays
 from ..nets.spec import NetSpec
@@ -25,8 +27,8 @@ from .ppo import PPO, TrainState, collect, init, learn
 from ..play.types import Record
 
 # %% auto #0
-__all__ = ['TRAINER', 'EPISODE_COLUMNS', 'STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'episode_metrics', 'train_ppo',
-           'make_net']
+__all__ = ['TRAINER', 'EPISODE_COLUMNS', 'STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'load_recent', 'episode_metrics',
+           'train_ppo', 'make_net']
 
 # %% ../../nbs/online.train.ipynb #2f521b8c
 TRAINER = "trainer"  # a subfolder of a checkpoint for the trainer's own state, which is no part of the agent
@@ -36,10 +38,16 @@ def agents(ppo: PPO, train: TrainState) -> list[Agent]:
     "The agents of a run, one for each seed"
     params = jax.tree.map(np.asarray, train.params)
     of_seed = lambda i: jax.tree.map(lambda x: x[i], params) if ppo.seeds > 1 else params
-    return [Agent(ppo.net, of_seed(i)) for i in range(ppo.seeds)]
+    return [Agent(ppo.net, of_seed(i), upstream_exact=ppo.world.upstream_exact) for i in range(ppo.seeds)]
 
 # %% ../../nbs/online.train.ipynb #ae51938e
-def save_train(run: Run, ppo: PPO, train: TrainState, step: int) -> Path:
+def save_train(
+    run: Run,
+    ppo: PPO,
+    train: TrainState,
+    step: int,
+    recent: Iterable[float] = (),  # returns of the last episodes, which `recent_return` is the mean of
+) -> Path:
     "A checkpoint: the first seed's agent, the others' in seed-1, seed-2, ...; only the newest has the trainer's state"
     leaves = {f"{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(train))}
     agent, *others = agents(ppo, train)
@@ -47,6 +55,7 @@ def save_train(run: Run, ppo: PPO, train: TrainState, step: int) -> Path:
     def extra(folder: Path):
         (folder / TRAINER).mkdir()
         save_arrays(folder / TRAINER / "state.safetensors", leaves)
+        write_json(folder / TRAINER / "recent.json", list(recent))
         for i, other in enumerate(others, 1):
             save_agent(folder / f"seed-{i}", other, "ppo", step, parameters=run.params)
 
@@ -68,6 +77,14 @@ def load_train(folder: Path, ppo: PPO) -> TrainState:
         raise ValueError(f"{folder.name} was trained with another network or number of environments; start a new run")
     shaped = [jnp.asarray(x).reshape(like.shape) for x, like in zip(leaves, expected, strict=True)]
     return jax.tree.unflatten(tree, shaped)
+
+# %% ../../nbs/online.train.ipynb #fc89883a
+def load_recent(
+    folder: Path | None,  # a checkpoint; None at the beginning of a run
+) -> deque:  # at most 100
+    "The returns of the last episodes before a checkpoint; none where it is from before they were kept"
+    file = folder and folder / TRAINER / "recent.json"
+    return deque(read_json(file) if file and file.exists() else (), maxlen=100)
 
 # %% ../../nbs/online.train.ipynb #3195a554
 EPISODE_COLUMNS = (
@@ -137,6 +154,7 @@ class _Clock:
 
 # %% ../../nbs/online.train.ipynb #be4d1a7d
 STORED_COLUMNS = (
+    "first",
     "codes",
     "next_codes",
     "action",
@@ -218,7 +236,7 @@ def train_ppo(
     checkpoint = run.resume()
     train = load_train(checkpoint, ppo) if checkpoint else init(ppo, seed, params)
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
-    recent, clock = deque(maxlen=100), _Clock(ppo.batch * ppo.seeds, progress)
+    recent, clock = load_recent(checkpoint), _Clock(ppo.batch * ppo.seeds, progress)
     total = ppo.num_updates * ppo.batch
     for update in range(step_of(checkpoint) // ppo.batch if checkpoint else 0, ppo.num_updates):
         step, last = (update + 1) * ppo.batch, update + 1 == ppo.num_updates
@@ -227,12 +245,13 @@ def train_ppo(
         train, metrics = learn(ppo, train, record)
         columns = _to_host(ppo, record, {*EPISODE_COLUMNS, *store.columns})
         metrics = {name: float(np.mean(x)) for name, x in metrics.items()}  # waits for the computation
+        metrics["learning_rate"] = ppo.learning_rate_of(update)
         store.add(columns)
         rate = clock.tick()
         run.log(step, **metrics, **episode_metrics(columns, ppo.world.achievement_names, recent), **rate)
         if last or run.stopping or (checkpoint_every and (update + 1) % checkpoint_every == 0):
             store.commit(step)
-            save_train(run, ppo, train, step)
+            save_train(run, ppo, train, step, recent)
         clock.report(f"{step:,} of {total:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last)
         if run.stopping and not last:
             run.stop()
