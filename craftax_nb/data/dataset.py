@@ -17,8 +17,10 @@ from fastcore.basics import patch
 
 from .columns import Column, checked_rows, gather
 from .shards import SCHEMA, STEP_COLUMNS, WORLD, Episode, sha256_of, write_shard
+from .starts import at_start
 from ..jobs.checkpoints import DatasetError, find_dataset
 from ..jobs.files import read_json, resolve, show_path
+from ..jobs.provenance import shards_hash
 from ..world.layout import ObsSpec
 
 # %% auto #0
@@ -38,20 +40,24 @@ class Dataset:
             raise DatasetError(
                 f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"
             )
-        self.about = [read_json(path / "shard.json") for path in self.shards]
+        self.about = [_read_about(path / "shard.json") for path in self.shards]
+        self.home = self.folder  # of the whole data set, where this is a view
         self.description = ""  # what the episodes of a view have in common
         _check_alike(self.folder, self.about)
-        _allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 2))
+        _allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
         self._open_columns()
         self._choose(None)
         if (self.folder / VIEW_FILE).exists():
             _restore_view(self)
+        self._leave_out_headless()
 
     def __repr__(self):
         of = "" if self.chosen is None else f" (a view: {self.description})"
+        n = self.dropped["episodes"]
+        dropped = f"; {n:,} episodes that had begun before collection were dropped" if n else ""
         return (
             f"{show_path(self.folder)}{of}: {self.num_transitions:,} transitions in {self.num_episodes:,} episodes "
-            f"of {self.env_name}, mean return {self.episode_return.mean():.2f} ({self.hash})"
+            f"of {self.env_name}, mean return {self.episode_return.mean():.2f} ({self.hash}){dropped}"
         )
 
 # %% ../../nbs/data.dataset.ipynb #2880302c
@@ -69,8 +75,21 @@ def spec(self: Dataset) -> ObsSpec:
 
 @patch(as_prop=True)
 def craftax_version(self: Dataset) -> str:
-    "The version of the game that was played"
+    "The version of the game that was played, or unknown"
     return self.about[0]["craftax_version"]
+
+
+@patch(as_prop=True)
+def upstream_exact(self: Dataset) -> bool:
+    "Whether its observations lack the mobs that upstream's lose"
+    return bool(self.about[0].get("upstream_exact", False))
+
+
+@patch(as_prop=True)
+def dropped(self: Dataset) -> dict:  # numbers of episodes and of their steps
+    "What was played but not stored, as its beginning lay before the collection"
+    counts = [about.get("dropped", {}) for about in self.about]
+    return {name: sum(count.get(name, 0) for count in counts) for name in ("episodes", "steps")}
 
 # %% ../../nbs/data.dataset.ipynb #2449bb54
 @patch(as_prop=True)
@@ -87,17 +106,47 @@ def num_episodes(self: Dataset) -> int:
 # %% ../../nbs/data.dataset.ipynb #b8b03e2e
 @patch
 def _open_columns(self: Dataset) -> None:
-    "Maps every column of every shard; DatasetError if one has another length than shard.json says"
-    read = lambda name, **how: [np.load(path / f"{name}.npy", **how) for path in self.shards]
-    self._parts = {name: read(name, mmap_mode="r") for name in (*STEP_COLUMNS, "codes", "unlocked")}
-    self._all_lengths, self._all_cuts = np.concatenate(read("length")), np.concatenate(read("cut"))
+    "Maps every column of every shard; DatasetError if one is missing or damaged, or has another length than it should"
+    self._parts = {name: [] for name in (*STEP_COLUMNS, "codes", "unlocked", "length", "cut")}
+    for path, about in zip(self.shards, self.about, strict=True):
+        steps, episodes = about["transitions"], about["episodes"]
+        rows = {"codes": steps + episodes, "unlocked": episodes, "length": episodes, "cut": episodes}
+        for name, parts in self._parts.items():
+            parts.append(_open_column(path / f"{name}.npy", rows.get(name, steps)))
+        _check_numbers(path, steps, *(self._parts[name][-1] for name in ("length", "reward")))
+    self._all_lengths, self._all_cuts = (np.concatenate(self._parts.pop(name)) for name in ("length", "cut"))
     self._codes = Column(self._parts["codes"])
-    promised = sum(about["transitions"] for about in self.about)
-    rows = {int(self._all_lengths.sum(dtype=np.int64)), *(sum(map(len, self._parts[name])) for name in STEP_COLUMNS)}
-    if rows != {promised} or len(self._codes) != promised + len(self._all_lengths):
+
+
+def _open_column(file: Path, rows: int) -> np.ndarray:
+    "A mapped column of so many rows; DatasetError, one sentence with the file, where it isn't that"
+    try:
+        column = np.load(file, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as e:
+        state = f"can't be read ({e})" if file.exists() else "is missing"
         raise DatasetError(
-            f"{show_path(self.folder)}: shard.json promises {promised} transitions, the columns hold other numbers; "
-            "copy it again"
+            f"column {file.stem}: {show_path(file)} {state}; copy or collect the data set again"
+        ) from None
+    if len(column) != rows:
+        raise DatasetError(
+            f"column {file.stem}: {show_path(file)} has {len(column):,} rows, shard.json promises {rows:,}; "
+            "copy or collect the data set again"
+        )
+    return column
+
+
+def _check_numbers(shard: Path, steps: int, length: np.ndarray, reward: np.ndarray) -> None:
+    "DatasetError if the episodes have another number of steps together, or if a reward is no finite number"
+    if (total := int(length.sum(dtype=np.int64))) != steps:
+        raise DatasetError(
+            f"column length: {show_path(shard / 'length.npy')} sums to {total:,} steps, shard.json promises {steps:,}; "
+            "copy or collect the data set again"
+        )
+    if not np.isfinite(reward.sum(dtype=np.float64)):
+        row = int(np.flatnonzero(~np.isfinite(reward))[0])
+        raise DatasetError(
+            f"column reward: {show_path(shard / 'reward.npy')} holds {reward[row]} at row {row}, expected a number; "
+            "mend it where it was made, or leave out the episode"
         )
 
 # %% ../../nbs/data.dataset.ipynb #59a88e70
@@ -109,21 +158,43 @@ def _short_sha(raw: bytes) -> str:
 @patch(as_prop=True)
 def whole_hash(self: Dataset) -> str:
     "`hash` of the data set that this is a view of"
-    return _short_sha(json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode())
+    return shards_hash(self.about)
 
 
 @patch(as_prop=True)
 def hash(self: Dataset) -> str:
-    "16 hex digits over every column's checksum, and of a view also over the numbers of its episodes"
-    if self.chosen is None:
-        return self.whole_hash
-    return self._computed("hash", lambda: _short_sha(self.whole_hash.encode() + self.chosen.tobytes()))
+    "16 hex digits over every column's checksum, the game and its kind; of a view also over its episodes' numbers"
+    return self._computed("hash", lambda: self._view_hash(self.whole_hash))
+
+
+@patch
+def _view_hash(self: Dataset, whole: str) -> str:
+    "A hash of the whole as a hash of these episodes of it"
+    return whole if self.chosen is None else _short_sha(whole.encode() + self.chosen.tobytes())
+
+# %% ../../nbs/data.dataset.ipynb #8622503c
+@patch
+def known_as(
+    self: Dataset,
+    name: str,  # a data set's hash
+    whole: bool = False,  # of the data set that this is a view of
+) -> bool:
+    "Whether the hash names this data set, by today's formula or by the earlier one, over the columns' checksums alone"
+    arrays = _short_sha(json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode())
+    return name in ((self.whole_hash, arrays) if whole else (self.hash, self._view_hash(arrays)))
 
 # %% ../../nbs/data.dataset.ipynb #9df1330a
 @patch(as_prop=True)
 def achievements(self: Dataset) -> np.ndarray:  # (episodes, achievements) bool
     "Which achievements each episode unlocked"
     return self.unlocked >= 0
+
+
+@patch(as_prop=True)
+def achievements_known(self: Dataset) -> np.ndarray:  # (episodes,) bool
+    "Whether it was recorded what each episode unlocked; of most imported ones it wasn't"
+    lost = [" ".join(about["policy"].get("lost", [])) for about in self.about]
+    return np.array(["achievements" not in text for text in lost])[self.shard_of]
 
 
 @patch(as_prop=True)
@@ -204,23 +275,52 @@ def view(
     view = copy.copy(self)  # shares the mapped columns
     view.description = f"{self.description}, {description}" if self.description else description
     view._choose((episodes if self.chosen is None else self.chosen[episodes]).astype(np.int64))
-    whole = self.folder if self.chosen is None else self.folder.parent.parent
-    view.folder = whole / "views" / view.hash
+    view.folder = self.home / "views" / view.hash
     return view
 
 # %% ../../nbs/data.dataset.ipynb #161c4f0c
 def _restore_view(data: Dataset) -> None:
     "Chooses the episodes that a saved view names; DatasetError if its links lead to another data set"
     saved = read_json(data.folder / VIEW_FILE)
-    if saved["whole"] != data.whole_hash:
+    if not data.known_as(saved["whole"], whole=True):
         raise DatasetError(
             f"{show_path(data.folder)} is a view of data set {saved['whole']}, "
             f"but its links lead to {data.whole_hash}; save the view again"
         )
-    data.description = saved["said"]
+    data.description, data.home = saved["said"], data.shards[0].resolve().parent
     data._choose(np.array(saved["episodes"], np.int64))
 
+# %% ../../nbs/data.dataset.ipynb #10a8ef3d
+@patch
+def _leave_out_headless(self: Dataset) -> None:
+    "Chooses the episodes that have their beginning; DatasetError if none has"
+    older = ["dropped" not in about and about["policy"].get("policy") != "human" for about in self.about]
+    suspects = np.flatnonzero(np.array(older)[self.shard_of])
+    headless = suspects[~at_start(self.codes(self.start[suspects]))] if len(suspects) else suspects
+    if len(headless) == self.num_episodes:
+        raise DatasetError(
+            f"{show_path(self.folder)}: none of its {len(headless)} episodes begins where one of the game begins; "
+            "collect it again with train_ppo"
+        )
+    if len(headless):
+        kept = np.delete(np.arange(self.num_episodes), headless)
+        left_out = f"without {len(headless):,} episodes that had begun before collection"
+        self.description = f"{self.description}, {left_out}" if self.description else left_out
+        self._choose(kept if self.chosen is None else self.chosen[kept])
+
 # %% ../../nbs/data.dataset.ipynb #21018e6e
+def _read_about(file: Path) -> dict:
+    "What shard.json says; DatasetError if it can't be read or lacks something"
+    try:
+        about = read_json(file)
+    except (OSError, ValueError) as e:
+        raise DatasetError(f"{show_path(file)} can't be read ({e}); copy or collect the data set again") from None
+    needed = ("schema", "env_name", "craftax_version", "policy", "episodes", "transitions", "sha256")
+    if missing := [name for name in needed if name not in about]:
+        raise DatasetError(f"{show_path(file)} lacks {', '.join(missing)}; copy or collect the data set again")
+    return about
+
+
 def _check_alike(folder: Path, about: list[dict]) -> None:
     "DatasetError if the shards are of different games, or in a format that this version doesn't read"
     for field in ("schema", *WORLD):
@@ -324,5 +424,6 @@ def copy_episodes(
     if any(folder.glob("shard-*")):
         raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
     world = {name: about[name] for name in WORLD if name in about}
-    write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], world, about["policy"], 0)
+    dropped = data.dropped["episodes"], data.dropped["steps"]
+    write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], world, about["policy"], 0, dropped)
     return Dataset(folder)

@@ -21,10 +21,11 @@ def codes_of(
         raise ValueError(
             f"obs has shape {obs.shape}, expected (n, {FULL.obs_dim}) or, of Classic, (n, {CLASSIC.obs_dim})"
         )
-    obs, codes = obs.astype(np.float32), np.zeros((len(obs), spec.width), np.uint8)
+    stored, codes = obs.dtype, np.zeros((len(obs), spec.width), np.uint8)
+    obs = obs.astype(np.float32)
     _put_map(codes, obs[:, : spec.map_dim], spec)
-    _put_scalars(codes, obs[:, spec.map_dim :], spec)
-    allowed = np.where(np.arange(spec.obs_dim) < spec.map_dim, 0, 1e-3)
+    _put_scalars(codes, obs[:, spec.map_dim :], spec, stored)
+    allowed = np.where(np.arange(spec.obs_dim) < spec.map_dim, 0, 1e-3 * np.maximum(1, np.abs(obs)))
     wrong = ~(np.abs(decode(codes) - obs) <= allowed)
     if wrong.any():
         row, entry = np.argwhere(wrong)[0]
@@ -74,6 +75,7 @@ def _put_scalars(
     codes: np.ndarray,  # (n, width) uint8, written to
     numbers: np.ndarray,  # (n, tail_dim) float32, the observation after the map
     spec: ObsSpec,
+    stored: np.dtype,  # of the numbers where they were stored
 ) -> None:
     "Scalars, from the way in which the observation shows them"
     at = spec.scalar_names.index("direction")
@@ -88,10 +90,10 @@ def _put_scalars(
     by_name = {name: values[:, column] for column, name in enumerate(spec.scalar_names)}
     counts = np.stack([by_name[name] for name in spec.count_names], 1)
     codes[:, spec.slices["counts"]] = np.nan_to_num(counts, nan=255).round().clip(0, 255)
-    _put_reals(codes, numbers, spec, by_name["health"].astype(np.float32), by_name["light"])
+    _put_reals(codes, numbers, spec, by_name["health"].astype(np.float32), by_name["light"], stored)
 
 # %% ../../nbs/data.dense.ipynb #0597ea44
-def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndarray) -> None:
+def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndarray, stored: np.dtype) -> None:
     "Light, and of the numbers near `health` that the observation shows alike the roundest"
     column, fits = spec.scalar_names.index("health"), np.zeros(len(codes), bool)
     column += 3 * (column > spec.scalar_names.index("direction"))
@@ -99,4 +101,4 @@ def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndar
     for guess in (health.round(), health.round(1), health.round(2), *neighbours, health):
         reals = np.stack([guess, light], 1).astype(np.float32).view(np.uint8)
         codes[~fits, spec.slices["reals"]] = reals[~fits]
-        fits |= tail(codes)[:, column] == numbers[:, column]
+        fits |= tail(codes)[:, column].astype(stored) == numbers[:, column].astype(stored)

@@ -70,6 +70,8 @@ class EpisodeWriter:
     ):
         self.folder, self.world, self.policy = resolve(folder), world, policy
         self.running: list[list[dict]] | None = None  # per environment, the pieces of its running episode
+        self.headless: list[bool] = []  # per environment, whether its running episode began before the collection
+        self.dropped = np.zeros(2, int)  # such episodes and their steps, since the last shard
         self.ended: list[Episode] = []
         self.folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(self.folder)
@@ -82,22 +84,34 @@ class EpisodeWriter:
 @patch
 def add(
     self: EpisodeWriter,
-    rollout: dict,  # (steps, envs, …) arrays: codes, next_codes, achievements and the columns of an episode
+    rollout: dict,  # (steps, envs, …) arrays: codes, next_codes, achievements, first and the columns of an episode
 ) -> None:
-    "Takes a rollout; `next_codes` and `achievements` are of the state after the step, before a reset"
+    "Takes a rollout; `first` says where episodes begin, `next_codes` and `achievements` are of before a reset"
     rollout = {name: np.asarray(x) for name, x in rollout.items()}
-    last = rollout["terminated"] | rollout["truncated"]
+    first, last = rollout.pop("first"), rollout["terminated"] | rollout["truncated"]
     if self.running is None:
-        self.running = [[] for _ in range(last.shape[1])]
-    for env, pieces in enumerate(self.running):
+        self.running, self.headless = [[] for _ in range(last.shape[1])], [False] * last.shape[1]
+    for env in range(last.shape[1]):
         start = 0
         for end in [*(np.flatnonzero(last[:, env]) + 1), len(last)]:
             if end > start:
-                pieces.append({name: x[start:end, env] for name, x in rollout.items()})
-            if end > start and last[end - 1, env]:
-                self.ended.append(_join(pieces))
-                pieces.clear()
+                part = {name: x[start:end, env] for name, x in rollout.items()}
+                self._take(env, part, bool(first[start, env]), bool(last[end - 1, env]))
             start = end
+
+
+@patch
+def _take(self: EpisodeWriter, env: int, part: dict, first: bool, last: bool) -> None:
+    "Takes steps of one episode; drops and counts them if its beginning was never seen"
+    pieces = self.running[env]
+    if pieces or first:
+        pieces.append(part)
+    else:
+        self.dropped += not self.headless[env], len(part["action"])
+    self.headless[env] = not pieces and not last
+    if pieces and last:
+        self.ended.append(_join(pieces))
+        pieces.clear()
 
 # %% ../../nbs/data.shards.ipynb #a12595b6
 @patch
@@ -105,7 +119,8 @@ def _write_ended(self: EpisodeWriter, name: str, step: int) -> None:
     "Writes the ended episodes as shard `name`, if there are any, and forgets them"
     if self.ended:
         world = {field: getattr(self.world, field) for field in WORLD}
-        write_shard(self.folder / name, self.ended, world, self.policy, step)
+        write_shard(self.folder / name, self.ended, world, self.policy, step, tuple(self.dropped.tolist()))
+        self.dropped[:] = 0
     self.ended = []
 
 # %% ../../nbs/data.shards.ipynb #e48c3dad
@@ -118,7 +133,7 @@ def commit(self: EpisodeWriter, step: int) -> None:
         for name in pieces[0] if pieces else ():
             running[f"{env}.{name}"] = np.concatenate([piece[name] for piece in pieces])
     temporary = self.folder / f".running-{step:09d}.tmp-{os.getpid()}.npz"
-    np.savez(temporary, envs=len(self.running or []), **running)
+    np.savez(temporary, headless=np.array(self.headless, bool), dropped=self.dropped, **running)
     os.replace(temporary, self.folder / f"running-{step:09d}.npz")
     for old in sorted(self.folder.glob("running-*.npz"))[:-2]:
         old.unlink()
@@ -149,13 +164,16 @@ def _restore(self: EpisodeWriter, step: int) -> None:
             f"{show_path(self.folder)} has no {file.name}: it can't go on from step {step}; start with a new folder"
         )
     with np.load(file) as saved:
-        self.running = [[] for _ in range(int(saved["envs"]))]
-        for key in saved.files:
-            env, _, name = key.partition(".")
-            if name:
-                pieces = self.running[int(env)]
-                pieces or pieces.append({})
-                pieces[0][name] = saved[key]
+        columns = dict(saved)
+    if "headless" not in columns:
+        raise ValueError(f"{show_path(file)} doesn't say where its episodes begin; start with a new folder")
+    self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
+    self.running = [[] for _ in self.headless]
+    for key, column in columns.items():
+        env, _, name = key.partition(".")
+        pieces = self.running[int(env)]
+        pieces or pieces.append({})
+        pieces[0][name] = column
 
 # %% ../../nbs/data.shards.ipynb #2ef06ef3
 def _join(
@@ -203,10 +221,12 @@ def write_shard(
     world: dict,  # `WORLD`: what was played
     policy: dict,  # who played
     step: int,  # orders the shards
+    dropped: tuple[int, int] = (0, 0),  # episodes, and their steps, that had begun before they could be stored
 ) -> None:
-    "A shard with these episodes, whole or not at all"
+    "A shard with these episodes, each from its beginning; whole or not at all"
     about = {"schema": SCHEMA, **world, "policy": policy, "step": step, "episodes": len(episodes)}
     about |= {"transitions": sum(len(e) for e in episodes), "written": time.time()}
+    about["dropped"] = {"episodes": dropped[0], "steps": dropped[1]}
     with whole_folder(folder) as new:
         for name, column in _columns(episodes).items():
             np.save(new / f"{name}.npy", column)

@@ -30,7 +30,7 @@ class DatasetStats:
     "Tables of a data set; a column or row a policy"
 
     policies: pd.DataFrame  # a row each: episodes, transitions, shares of endings, returns and lengths
-    achievements: pd.DataFrame  # share of the episodes that unlocked each
+    achievements: pd.DataFrame  # share of the episodes that unlocked each; NaN where it isn't known of all
     actions: pd.DataFrame  # share of the steps
     floors: pd.DataFrame  # share of the steps; empty in Classic
     episodes: pd.DataFrame  # a row each: policy, return, length
@@ -51,7 +51,8 @@ def dataset_stats(
     episodes = pd.DataFrame({"policy": policy, "return": data.episode_return, "length": data.length})
     actions, floors = _count_steps(data, number, len(names), world.num_actions, block)
     shares = lambda counts, index: pd.DataFrame((counts / counts.sum(1, keepdims=True)).T, index, names)
-    unlocked = np.stack([data.achievements[number == i].mean(0) for i in range(len(names))], 1)
+    known = np.where(data.achievements_known[:, None], data.achievements, np.nan)
+    unlocked = np.stack([known[number == i].mean(0) for i in range(len(names))], 1)
     return DatasetStats(
         policies=_policies(data, episodes, names),
         achievements=pd.DataFrame(unlocked, world.achievement_names, names),

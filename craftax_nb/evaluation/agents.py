@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..jobs.checkpoints import CheckpointError, find_checkpoint, run_checkpoints, step_of
 from ..jobs.files import resolve
-from ..jobs.params import ParameterError
+from ..jobs.params import ParameterError, check_finished
+from ..jobs.runs import run_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,12 +58,15 @@ def check_names(
     job: str,  # for the message
     names: str,
     every_step: bool = True,
+    accept_unfinished: bool = False,  # take checkpoints of runs that did not finish, and say so
 ) -> None:
-    "ParameterError, one sentence, for a name that means no checkpoint"
+    "ParameterError, one sentence, for a name that means no checkpoint, or one of a run that did not finish"
     try:
-        named_checkpoints(names, every_step)
+        folders = named_checkpoints(names, every_step).values()
     except CheckpointError as e:
         raise ParameterError(f"{job}: checkpoint: {e}") from None
+    for folder in {run_of(folder): folder for folder in folders}.values():
+        check_finished(job, "checkpoint", folder, accept_unfinished)
 
 # %% ../../nbs/evaluation.agents.ipynb #5028bda3
 def common_world(
@@ -71,7 +75,8 @@ def common_world(
     "The game that all of the agents play; ValueError where they play different ones"
     worlds = {agent.world for agent in agents.values()}
     if len(worlds) > 1:
-        games = ", ".join(world.env_name for world in worlds)
+        kind = lambda world: f"{world.env_name}{', upstream_exact' if world.upstream_exact else ''}"
+        games = "; ".join(sorted(map(kind, worlds)))
         raise ValueError(
             f"checkpoint: {', '.join(agents)} play different games ({games}); give each game a run of its own"
         )
@@ -102,15 +107,16 @@ def make_labeller(
     recipe: Recipe,
     server: str = "",  # address of a label server; "": the model runs on this machine
     threads: int = 1,  # CPU threads of the model
+    accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
 ) -> Callable:  # codes (n, width), and the past for a recipe with a history -> (n, hidden_dim) float32
     "The language model of a recipe, which gives hidden states of states"
     if server:
         from craftax_nb.serving.client import RemoteLabeller
 
-        return RemoteLabeller(server, recipe)
+        return RemoteLabeller(server, recipe, accept_unrecorded_words=accept_unrecorded_words)
     from craftax_nb.lm.live import Labeller
 
-    return Labeller(recipe, threads=threads)
+    return Labeller(recipe, threads=threads, accept_unrecorded_words=accept_unrecorded_words)
 
 # %% ../../nbs/evaluation.agents.ipynb #5955abfd
 def labellers_of(

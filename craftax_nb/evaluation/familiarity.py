@@ -13,13 +13,13 @@ import numpy as np
 
 from ..data.dataset import Dataset, load_dataset
 from ..jobs.checkpoints import DatasetError
-from ..jobs.files import resolve
+from ..jobs.files import resolve, show_path
 from ..labelling.store import LabelError, Labels, load_labels
 from ..nets.agent import Agent
 from ..nets.spec import safe_std
 
 # %% auto #0
-__all__ = ['nearest', 'Familiarity', 'familiarity', 'training_labels', 'MeasuredLabeller', 'unfamiliar_warning',
+__all__ = ['nearest', 'Familiarity', 'familiarity', 'training_labels', 'known_labels', 'MeasuredLabeller', 'unfamiliar_warning',
            'plot_familiarity']
 
 # %% ../../nbs/evaluation.familiarity.ipynb #05488c9e
@@ -60,10 +60,12 @@ def familiarity(
     dataset: Dataset,  # the data set of these labels
     most: int = 4000,  # labels of each half of the episodes that are compared
     seed: int = 0,
+    held: np.ndarray = (),  # numbers of episodes that are left out, since they are to be compared with the others
 ) -> Familiarity:
     "Measures the distances between training labels; ValueError where fewer than two episodes have labels"
     rows, odd, rng = np.asarray(labels.pointer), dataset.episode_of % 2, np.random.default_rng(seed)
-    halves = [np.unique(rows[(rows >= 0) & (odd == half)]) for half in (0, 1)]
+    labelled = (rows >= 0) & ~np.isin(dataset.episode_of, held)
+    halves = [np.unique(rows[labelled & (odd == half)]) for half in (0, 1)]
     if not all(len(half) for half in halves):
         raise ValueError(
             "fewer than two episodes have labels, so there are no distances to compare with; label more episodes"
@@ -79,19 +81,46 @@ def training_labels(
     data: str = "",  # a data set; "": the one it was trained on, or the bundled sample if that has its labels
 ) -> tuple[Labels, Dataset]:
     "The labels that an augmented agent was trained on, and their data set; LabelError where they aren't there"
-    recipe = agent.recipe.hash if agent.recipe else None
+    recipe, problem = agent.recipe.hash if agent.recipe else None, None
     folder = agent.parameters.get("labels_dir")
     folder = resolve(folder) if folder else ""
     for place in [data] if data else [agent.parameters.get("data", ""), "sample"]:
         try:
             dataset = load_dataset(place)
-            return load_labels(dataset.folder, recipe, folder), dataset
+            labels = load_labels(dataset, recipe, folder)
+            _check_trained_on(agent, labels, dataset)
+            return labels, dataset
         except (DatasetError, LabelError) as e:
-            problem = e
+            problem = problem or e
     raise LabelError(
         f"the labels that this agent was trained on (recipe {recipe}) are not at hand: {problem}; "
         "give their data set: -p data runs/..."
     )
+
+# %% ../../nbs/evaluation.familiarity.ipynb #3d051358
+def _check_trained_on(agent: Agent, labels: Labels, dataset: Dataset) -> None:
+    "LabelError, naming both, unless the agent was trained on this data set and these labels"
+    trained, read = (agent.meta.get(name) or "" for name in ("dataset_hash", "labels_hash"))
+    if trained and not dataset.known_as(trained):
+        here = f"{show_path(dataset.folder)} is {dataset.hash}"
+        raise LabelError(f"the agent was trained on data set {trained}, {here}")
+    if read and read != labels.hash:
+        here = f"those in {show_path(labels.folder)} are {labels.hash}"
+        raise LabelError(f"the agent was trained on labels {read}, {here}")
+
+# %% ../../nbs/evaluation.familiarity.ipynb #50a1f1f7
+def known_labels(
+    agent: Agent,
+    data: str = "",  # the data set with the labels that it was trained on; "": as it says itself
+    warnings: list | None = None,  # a sentence is appended where they are not at hand
+) -> Familiarity | None:
+    "How far the agent's training labels lie from each other; None where they are not at hand"
+    try:
+        return familiarity(*training_labels(agent, data))
+    except (LabelError, ValueError) as e:
+        if warnings is not None:
+            warnings.append(f"Distances from the training labels were not measured: {e}")
+        return None
 
 # %% ../../nbs/evaluation.familiarity.ipynb #0dce3086
 class MeasuredLabeller:
@@ -106,8 +135,17 @@ class MeasuredLabeller:
         self._percentiles = [np.zeros(0)]
 
     def __call__(self, codes: np.ndarray, *past) -> np.ndarray:
-        hidden = self.labeller(codes, *past)
-        self._percentiles.append(self.known.percentiles(hidden))
+        return self._measured(self.labeller(codes, *past))
+
+    def __getattr__(self, name: str):  # of_texts, describe, dim, where the labeller has them
+        if name.startswith("_") or name in ("labeller", "known"):
+            raise AttributeError(name)
+        value = getattr(self.labeller, name)
+        return value if name != "of_texts" else lambda texts: self._measured(value(texts))
+
+    def _measured(self, hidden: np.ndarray) -> np.ndarray:
+        if len(hidden):
+            self._percentiles.append(self.known.percentiles(hidden))
         return hidden
 
     def take(self) -> np.ndarray:  # (answers,)

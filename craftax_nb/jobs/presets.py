@@ -23,6 +23,7 @@ DEBUG_SIZES = {  # job -> parameter -> value
     "probe_values": dict(suites="energy,zombie", labelled_suites="energy", bases=2, base_steps=5, meadows=0)
     | dict(data_bases=2, num_seeds=0, language_states=2, linear_states=200),
     "inspect": dict(checkpoint="sample/ppo"),  # whose V needs no language model
+    "import_data": {},
 }
 PRESETS = {"": {}, "debug": DEBUG_SIZES}
 

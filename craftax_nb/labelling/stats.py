@@ -117,7 +117,8 @@ def view_labels(
 ) -> Labels:
     "The labels of a view's transitions; raises LabelError for labels of another data set, or when no label is left"
     total = sum(about["transitions"] for about in view.about)
-    if len(labels.pointer) != total or labels.info.get("dataset_hash", view.whole_hash) != view.whole_hash:
+    named = labels.info.get("dataset_hash")
+    if len(labels.pointer) != total or (named and not view.known_as(named, whole=True)):
         source = f"the labels in {show_path(labels.folder)} are not of the data set that this view is of"
         raise LabelError(f"{source} ({view.whole_hash}); label that one, or the view itself")
     pointer = labels.pointer[view.of_whole]

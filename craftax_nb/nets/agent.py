@@ -42,6 +42,7 @@ class Agent:
     meta: dict = field(default_factory=dict, repr=False)  # the contents of agent.json; empty for a new agent
     gamma: float = 0.99  # discount factor that it was trained with
     upstream_exact: bool = False  # whether its observations lack the mobs that upstream's lose
+    craftax_version: str = ""  # of the game that it was trained on; "": the one installed here
 
     @property
     def world(self) -> World:
@@ -100,7 +101,7 @@ def random_agent(
     mean, std = None, None
     if spec.hidden_dim:
         mean, std = np.zeros(spec.hidden_dim, np.float32), np.ones(spec.hidden_dim, np.float32)
-    return Agent(spec, params, mean, std, meta={"kind": "random", "step": 0})
+    return Agent(spec, params, mean, std, meta={"kind": "random", "step": 0}, upstream_exact=world.upstream_exact)
 
 # %% ../../nbs/nets.agent.ipynb #67ff1c98
 def save_agent(
@@ -110,6 +111,7 @@ def save_agent(
     step: int,  # environment steps or gradient steps
     framework: str = "flax",  # or "torch": the layout of the stored weights
     dataset_hash: str = "",  # of the data it was trained on
+    labels_hash: str = "",  # of the hidden states it was trained on
     parameters: Mapping | None = None,  # of the run
     dtype: str = "float32",  # or "float16": of the stored weights
     extra: Callable[[Path], None] | None = None,  # writes further files into the folder, such as a trainer's state
@@ -119,7 +121,8 @@ def save_agent(
     check_weights(params, spec)
     _check_normaliser(agent)
     meta = dict(format=1, framework=framework, kind=kind, step=int(step), **_origin(agent))
-    meta |= dict(dataset_hash=dataset_hash, git=git_revision(), parameters=dict(parameters or {}), dtype=dtype)
+    meta |= dict(dataset_hash=dataset_hash, labels_hash=labels_hash, git=git_revision(), dtype=dtype)
+    meta["parameters"] = dict(parameters or {})
     with whole_folder(resolve(folder)) as new:
         write_weights(new, params, spec, framework, dtype)
         if spec.hidden_dim:
@@ -137,7 +140,8 @@ def _origin(agent: Agent) -> dict:
     return dict(
         env_name=spec.env_name,
         spec=asdict(spec),
-        craftax_version=spec.world.craftax_version,
+        craftax_version=agent.craftax_version or spec.world.craftax_version,
+        upstream_exact=agent.upstream_exact,
         recipe=recipe and {**recipe.to_dict(), "hash": recipe.hash},
     )
 
@@ -244,9 +248,9 @@ def load_agent(
         normaliser = load_arrays(folder / "normaliser.safetensors") if spec.hidden_dim else {}
     except Exception as e:  # Orbax and safetensors raise a dozen kinds for a broken file
         raise _unreadable(folder, (str(e) or "no message").strip().splitlines()[0]) from None
-    trained, here = meta.get("craftax_version"), spec.world.craftax_version
-    if trained != here:
-        warnings.warn(f"{show_path(folder)} was trained on craftax {trained}, this is {here}", stacklevel=2)
+    version, here = meta.get("craftax_version", "unknown"), spec.world.craftax_version
+    if version != here:
+        warnings.warn(f"{show_path(folder)} was trained on craftax {version}, this is {here}", stacklevel=2)
     mean, std, p = normaliser.get("mean"), normaliser.get("std"), meta.get("parameters", {})
-    gamma, upstream_exact = float(p.get("gamma", 0.99)), bool(p.get("upstream_exact", False))
-    return Agent(spec, params, mean, std, _recipe(meta), meta, gamma, upstream_exact)
+    gamma, exact = float(p.get("gamma", 0.99)), bool(meta.get("upstream_exact", p.get("upstream_exact", False)))
+    return Agent(spec, params, mean, std, _recipe(meta), meta, gamma, exact, version)

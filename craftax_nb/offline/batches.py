@@ -13,6 +13,8 @@ import torch
 from fastcore.basics import patch
 from torch import Tensor
 
+from ..jobs.files import show_path
+from ..labelling.store import check_labels
 from ..nets.spec import NetSpec, safe_std
 from ..nets.torch_encoders import observe
 
@@ -45,16 +47,22 @@ def transitions_of(
 
 # %% ../../nbs/offline.batches.ipynb #3eb309ea
 def held_out_of(
-    num_episodes: int,  # of the data set that the agent was trained on
-    parameters: dict,  # of the agent's training run, as its checkpoint keeps them
+    dataset,  # the one that the agent was trained on
+    meta: dict,  # of the agent: its data set's hash, and the parameters of its training run
 ) -> np.ndarray:  # indices of episodes, sorted
-    "The episodes that an agent was not trained on; raises `ValueError` where the run's parameters don't name them"
+    "The episodes that an agent was not trained on; raises `ValueError` where the checkpoint doesn't name them"
+    trained_on, parameters = meta.get("dataset_hash") or "unknown", meta.get("parameters", {})
+    if not dataset.known_as(trained_on):
+        raise ValueError(
+            f"the checkpoint was trained on data set {trained_on}, {show_path(dataset.folder)} is {dataset.hash}, "
+            "so nothing says which of its episodes were held out; give the data set that it was trained on"
+        )
     if missing := {"holdout", "order_seed"} - set(parameters):
         raise ValueError(
             f"the checkpoint's parameters lack {min(missing)}, so nothing says which episodes were held out; "
             f"train it again"
         )
-    return split_episodes(num_episodes, parameters["holdout"], parameters["order_seed"])[1]
+    return split_episodes(dataset.num_episodes, parameters["holdout"], parameters["order_seed"])[1]
 
 # %% ../../nbs/offline.batches.ipynb #a7a030f2
 @dataclass(frozen=True)
@@ -95,11 +103,8 @@ class Batches:
     ):
         if not 0 <= hidden_dropout <= 1:
             raise ValueError(f"hidden_dropout is {hidden_dropout}, expected a chance: 0 to 1")
-        if labels is not None and len(labels.pointer) != dataset.num_transitions:
-            raise ValueError(
-                f"the labels are of {len(labels.pointer)} transitions, the data set has {dataset.num_transitions}; "
-                f"label it again"
-            )
+        if labels is not None:
+            check_labels(labels, dataset)
         self.dataset, self.spec, self.labels = dataset, spec, labels
         self.device, self.hidden_dropout = torch.device(device), hidden_dropout
         if labels is not None:

@@ -17,6 +17,7 @@ CHOICES = {
     "dtype": ("float32", "float16"),
     "device": ("auto", "cpu", "cuda"),
     "network": ("mlp", "tiles", "conv"),
+    "vector_pooling": ("mean", "attention", "concat"),
     "seeds": (1, 2, 3, 4),
     "precision": ("auto", "float32", "bfloat16"),
 }
@@ -33,7 +34,7 @@ def load_inputs(
     dataset = load_dataset(p["data"])
     if p["augment"]:
         try:
-            labels = load_labels(dataset.folder, p["labels"] or None, p["labels_dir"] and resolve(p["labels_dir"]))
+            labels = load_labels(dataset, p["labels"] or None, p["labels_dir"] and resolve(p["labels_dir"]))
         except LabelError as e:
             raise ParameterError(f"{run.job}: augment: {e}") from None
     if p["data"] == "sample":
@@ -88,8 +89,10 @@ def network_spec(p: dict, dataset, labels):
     "The `NetSpec` of a run with parameters `p`"
     from craftax_nb.nets.spec import NetSpec
 
-    hidden_dim = 0 if labels is None else labels.hidden.shape[1]
-    return NetSpec(dataset.env_name, p["width"], p["depth"], hidden_dim, p["network"])
+    hidden_dim, pooling = 0 if labels is None else labels.hidden.shape[1], p.get("vector_pooling", "mean")
+    vectors = 1 if labels is None or pooling == "concat" else labels.recipe.vectors
+    several = dict(vectors=vectors, vector_pooling=pooling) if vectors > 1 else {}
+    return NetSpec(dataset.env_name, p["width"], p["depth"], hidden_dim, p["network"], **several)
 
 
 def settings_of(p: dict, device: str):

@@ -29,6 +29,15 @@ def _net_like(start: Agent, wanted: NetSpec, checkpoint: str) -> NetSpec:
         raise ValueError(f"checkpoint: {checkpoint} is a {start.spec}, expected {expected}")
     return start.spec
 
+# %% ../../nbs/online.job.ipynb #22688c65
+def _check_kind(start: Agent, p: dict) -> None:
+    "ValueError where the agent to start from saw another kind of observation than the run's"
+    if start.upstream_exact != p["upstream_exact"]:
+        raise ValueError(
+            f"checkpoint: {p['checkpoint']} was trained with upstream_exact {start.upstream_exact}, this run has "
+            f"{p['upstream_exact']}; give -p upstream_exact {start.upstream_exact}"
+        )
+
 # %% ../../nbs/online.job.ipynb #2cb51abd
 def make_ppo(
     run: Run,  # of train_ppo
@@ -43,6 +52,7 @@ def make_ppo(
         spec = make_net(p["env_name"], p["net"], p["bonus"], width=p["width"], depth=p["depth"])
         if start:
             spec = _net_like(start, spec, p["checkpoint"])
+            _check_kind(start, p)
         ppo = PPO(
             spec,
             p["steps"],

@@ -139,7 +139,7 @@ def keep_part(
     for name, figure in part.figures.items():
         run.save_figure(figure, name)
     for name, table in part.tables.items():
-        table.to_csv(run.dir / f"{name}.csv", index=False)
+        run.save_table(table, name)
     images = [figure for figure in part.section.figures if isinstance(figure, Image.Image)]
     display(Markdown(part.section.text), *images, *part.section.tables)
     return part.section
@@ -363,7 +363,7 @@ def _stored_labels(study: Study):
     if len(hashes) != 1:
         return None
     try:
-        return load_labels(study.dataset.folder, hashes.pop())
+        return load_labels(study.dataset, hashes.pop())
     except LabelError as e:
         print(f"agents that read hidden states are left out of the linear probes: {e}")
         return None

@@ -21,7 +21,7 @@ from ..world.text import describe
 
 # %% auto #0
 __all__ = ['BLOCK_SIZE', 'evaluate', 'episode_labels', 'Reading', 'name_of', 'read', 'Trace', 'trace_of', 'check_games',
-           'trace_episode', 'judge']
+           'trace_episode', 'judge', 'memory_before']
 
 # %% ../../nbs/widgets.trace.ipynb #f766783d
 BLOCK_SIZE = 256  # states in a compiled call
@@ -71,11 +71,11 @@ def episode_labels(
     dataset: Dataset,
     agent: Agent,
     number: int,  # the episode
-) -> np.ndarray | None:  # (T + 1, hidden_dim) float32, None for a plain agent
-    "The hidden states for an episode, not normalised; LabelError where the data set has none of the agent's recipe"
+) -> tuple[np.ndarray | None, np.ndarray | None]:  # (T + 1, hidden_dim) float32, (T + 1,) int; None for a plain agent
+    "Hidden states for an episode, not normalised, and their ages in steps; LabelError without labels of its recipe"
     if not agent.spec.hidden_dim:
-        return None
-    labels = load_labels(dataset.folder, agent.recipe.hash)
+        return None, None
+    labels = load_labels(dataset, agent.recipe.hash)
     start, length = int(dataset.start[number]), int(dataset.length[number])
     rows = np.append(labels.pointer[start : start + length], -1)
     last = np.maximum.accumulate(np.where(rows >= 0, np.arange(length + 1), -1))
@@ -83,8 +83,8 @@ def episode_labels(
         raise LabelError(
             f"episode {number} has no label at all; label again with a larger max_labels, or take another episode"
         )
-    first = int(np.flatnonzero(last >= 0)[0])
-    return np.asarray(labels.hidden[rows[np.where(last < 0, first, last)]], np.float32)
+    last = np.where(last < 0, int(np.flatnonzero(last >= 0)[0]), last)
+    return np.asarray(labels.hidden[rows[last]], np.float32), np.arange(length + 1) - last
 
 # %% ../../nbs/widgets.trace.ipynb #b8b2305d
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,17 @@ class Reading:
     value: np.ndarray  # (T + 1,) float32; nan where there is none
     probs: np.ndarray | None = None  # (T + 1, actions) float32
     hidden: np.ndarray | None = None  # (T + 1, hidden_dim) float32, the hidden states that it read
+    ages: np.ndarray | None = None  # (T + 1,) int, steps since each was computed; below 0 for one of a later step
     memories: list = field(default_factory=list)  # before every `BLOCK_SIZE` states, of a recurrent agent
     lacking: str = ""  # why it has no values
+
+    def about_hidden(self, step: int) -> str:
+        "Which hidden state it read at a step, in a few words; empty for a plain agent"
+        if self.hidden is None:
+            return ""
+        age = 0 if self.ages is None else int(self.ages[step])
+        steps = f"{abs(age)} step{'s' * (abs(age) > 1)}"
+        return f"as recorded, {steps} {'old' if age > 0 else 'later'}" if age else "as recorded"
 
 # %% ../../nbs/widgets.trace.ipynb #9aea435e
 def name_of(agent: Agent) -> str:
@@ -110,6 +119,7 @@ def read(
     agent: Agent,
     episode: Episode,
     hidden: np.ndarray | None = None,  # (T + 1, hidden_dim), None for a plain agent
+    ages: np.ndarray | None = None,  # (T + 1,) of the hidden states
     lacking: str = "",  # why an augmented agent has no hidden states
 ) -> Reading:
     "The agent's values and policies over a whole episode; NaN for an augmented agent without hidden states"
@@ -117,7 +127,7 @@ def read(
         unknown = np.full(len(episode) + 1, np.nan, np.float32)
         return Reading(name_of(agent), agent, unknown, lacking=lacking or "there are no labels")
     probs, value, memories = evaluate(agent, episode.codes, hidden)
-    return Reading(name_of(agent), agent, value, probs, hidden, memories)
+    return Reading(name_of(agent), agent, value, probs, hidden, ages, memories)
 
 # %% ../../nbs/widgets.trace.ipynb #a476efd5
 @dataclass(frozen=True, eq=False)
@@ -129,7 +139,7 @@ class Trace:
     episode: Episode
     texts: list[str]
     readings: tuple[Reading, ...]  # of each agent
-    return_to_go: np.ndarray  # (T + 1,) float32, discounted; at a cut, the first agent's V stands for the rest
+    return_to_go: np.ndarray  # (T + 1,) float32, discounted rewards, and nothing for what a cut left out
     gamma: float
     states: list | None = None  # (T + 1) environment states, where they are known: of an episode played here
 
@@ -141,6 +151,11 @@ class Trace:
         "The achievements with their steps"
         steps = zip(self.episode.unlocked, self.world.achievement_names, strict=True)
         return sorted((int(step), name) for step, name in steps if step >= 0)
+
+    @property
+    def cut_values(self) -> list[float]:  # of each reading; empty where the player died
+        "V of what was never played: of the last state of an episode that was cut or ran out of time"
+        return [] if self.episode.terminated[-1] else [float(r.value[-1]) for r in self.readings]
 
     def check(self, step: int) -> int:
         "The step itself; ValueError, which says what steps there are, for one outside the episode"
@@ -158,11 +173,9 @@ def trace_of(
     states: list | None = None,
 ) -> Trace:
     "The trace of an episode from its readings"
-    last = readings[0].value[-1]
-    beyond = 0.0 if episode.terminated[-1] or np.isnan(last) else float(last)
-    at_cut = np.full(len(episode), beyond, np.float32)
-    to_go = returns_to_go(episode.reward, episode.terminated, episode.truncated, at_cut, gamma)
-    to_go = np.append(to_go, beyond).astype(np.float32)
+    nothing = np.zeros(len(episode), np.float32)
+    to_go = returns_to_go(episode.reward, episode.terminated, episode.truncated, nothing, gamma)
+    to_go = np.append(to_go, 0).astype(np.float32)
     return Trace(world, title, episode, describe(episode.codes), tuple(readings), to_go, gamma, states)
 
 # %% ../../nbs/widgets.trace.ipynb #6322ad58
@@ -190,7 +203,7 @@ def trace_episode(
     episode, readings = dataset.episode(number), []
     for agent in agents:
         try:
-            readings.append(read(agent, episode, episode_labels(dataset, agent, number)))
+            readings.append(read(agent, episode, *episode_labels(dataset, agent, number)))
         except LabelError as e:
             readings.append(read(agent, episode, lacking=str(e)))
     recorded = Reading("recorded", None, np.append(episode.value, np.nan).astype(np.float32))
@@ -227,3 +240,25 @@ def judge(
     *out, _ = _apply_along(reading.agent, along, hidden, memory, first)
     probs, value = _row(out, step - start)
     return np.asarray(probs), float(value)
+
+# %% ../../nbs/widgets.trace.ipynb #0d5a98c8
+@jax.jit
+def _remember(agent: Agent, codes, hidden, memory, first):
+    "The memory after one state"
+    return agent.apply(codes, hidden, memory, first)[2]
+
+
+def memory_before(
+    reading: Reading,  # of an agent
+    codes: np.ndarray,  # (T + 1, width) uint8, of the episode
+    step: int,
+):  # as `agent.initial(1)` gives it, None for a net without memory
+    "What a recurrent agent remembers before a step"
+    if not reading.memories:
+        return None
+    start = step - step % BLOCK_SIZE
+    memory = reading.memories[start // BLOCK_SIZE]
+    for t in range(start, step):
+        hidden = None if reading.hidden is None else reading.hidden[t : t + 1]
+        memory = _remember(reading.agent, codes[t : t + 1], hidden, memory, np.array([t == 0]))
+    return memory

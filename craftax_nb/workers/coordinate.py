@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from ..jobs.files import show_path, write_json
-from ..labelling.chunks import LabelError, chunk_keys, load_chunk, locked
+from ..labelling.chunks import LabelError, chunk_keys, load_chunk, locked, save_chunk
 from ..labelling.plan import Plan, duration, estimate, plan_labels, require_room
 from ..labelling.store import Labels, read_labels, save_labels
 from ..lm.prompt import text_key
-from ..lm.recipe import Recipe
+from ..lm.recipe import ORACLE, Recipe
 from .connection import Server, connect, redis_server, safe_url
 from .pool import LocalWorkers, Stopped, WorkerConfig, joined, watch_workers
 from .queue import Queue
@@ -161,10 +161,11 @@ def _require_done(queue: Queue, partial: Path, jobs: dict[str, dict]):
 def labels_folder(
     dataset,
     recipe: Recipe,  # resolved
-    labels_dir: str | Path = "",  # "" is the dataset's own `labels`
+    labels_dir: str | Path = "",  # shared by data sets, each with a folder of its own; "": the dataset's own `labels`
 ) -> Path:
     "The folder for this recipe's labels"
-    return (Path(labels_dir) if str(labels_dir) else Path(dataset.folder) / "labels").absolute() / recipe.hash
+    place = Path(labels_dir) / dataset.hash if str(labels_dir) else Path(dataset.folder) / "labels"
+    return place.absolute() / recipe.hash
 
 # %% ../../nbs/workers.coordinate.ipynb #87db92b9
 def require_writable(folder: Path):
@@ -203,7 +204,7 @@ def _keys(labels: Labels | None) -> list[bytes]:
 def _complete_labels(folder: Path, dataset, plan: Plan) -> Labels | None:
     "The labels in a folder, if they are all that the plan asks for"
     labels = _labels_at(folder)
-    if labels is None or labels.info["dataset_hash"] != dataset.hash:
+    if labels is None or not dataset.known_as(labels.info["dataset_hash"]):
         return None
     if not np.array_equal(labels.pointer, plan.pointer):
         return None
@@ -270,8 +271,21 @@ def _compute_missing(
         f"{there:,} of them there already; about {cost['tokens']:,} tokens, {duration(cost['seconds'])} "
         f"with {max(1, config.workers)} workers, {cost['bytes'] / 1e6:.1f} MB"
     )
-    label_texts(unlabelled, recipe, partial, config, known=known, name=queue_name(folder), log=log, **options)
+    if recipe.model == ORACLE:
+        _label_here(missing, recipe, partial)
+    else:
+        label_texts(unlabelled, recipe, partial, config, known=known, name=queue_name(folder), log=log, **options)
     return len(missing)
+
+
+def _label_here(texts: list[str], recipe: Recipe, partial: Path, chunk: int = 4096):
+    "Writes the chunks of an oracle's labels, which need neither a queue nor workers"
+    from craftax_nb.lm.extract import open_extractor
+
+    encode = open_extractor(recipe).encode
+    (partial / "done").mkdir(parents=True, exist_ok=True)
+    for part in (texts[i : i + chunk] for i in range(0, len(texts), chunk)):
+        save_chunk(partial / "done" / f"{chunk_name(part)}.safetensors", [text_key(x) for x in part], encode(part))
 
 # %% ../../nbs/workers.coordinate.ipynb #5f06f7cb
 def _put_together(folder: Path, recipe: Recipe, plan: Plan, info: dict) -> Labels:
