@@ -227,15 +227,16 @@ def check_finished(
     job: str,  # the job's name, for the message
     name: str,  # of the parameter that names the folder
     folder,  # a checkpoint or a data set
-    accept: bool,  # the parameter accept_unfinished
+    accept: bool | None,  # the parameter accept_unfinished; None where the job has none
 ) -> None:
     "Raises ParameterError for what a run left that didn't finish; with `accept` prints one line about it"
     if not (problem := unfinished(folder)):
         return
     if not accept:
+        or_else = "" if accept is None else ", or take it as it is: -p accept_unfinished True"
         raise ParameterError(
             f"{job}: {name}: {problem}, so what it left is not what it was meant to be; "
-            "finish it with its run_dir, or take it as it is: -p accept_unfinished True"
+            f"finish it with its run_dir{or_else}"
         )
     print(f"{job}: {name}: {problem}; what it left is taken as it is (accept_unfinished)")
 
@@ -258,7 +259,7 @@ def _check_folders(job: str, values: dict, names, find, optional) -> None:
             continue
         try:
             for path in str(values[name]).split(","):
-                check_finished(job, name, find(path.strip()), values.get("accept_unfinished", False))
+                check_finished(job, name, find(path.strip()), values.get("accept_unfinished"))
         except (DatasetError, CheckpointError) as e:
             raise ParameterError(f"{job}: {name}: {e}") from None
 

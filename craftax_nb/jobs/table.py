@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FIRST_COLUMNS', 'run_folders', 'run_state', 'last_row', 'links', 'run_row', 'runs_table', 'pick_columns',
-           'format_table', 'table_html', 'widget_code', 'show_runs', 'differing', 'plot_runs']
+           'with_intervals', 'format_table', 'table_html', 'widget_code', 'show_runs', 'differing', 'plot_runs']
 
 # %% ../../nbs/jobs.table.ipynb #a2212691
 import datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 from .attempts import last_beat, read_attempts, seconds_of
 from .checkpoints import step_of
 from .files import read_json, resolve, show_path
-from .journal import changed_params
+from .journal import changed_params, format_number, too_few
 from .runs import read_metrics, read_status
 
 # %% ../../nbs/jobs.table.ipynb #08166fe0
@@ -90,6 +90,7 @@ def run_row(folder: Path) -> dict:  # column -> value
         "step": newest.get("step"),
         **_origin(about, status, attempts[-1] if attempts else {}),
         "error": status.get("error", ""),
+        "few": _few(status.get("summary") or {}),
         **links(folder, attempts),
         **{f"param.{k}": v for k, v in about["params"].items() if k != "run_dir"},
         **dict(_results(about, status.get("summary") or {k: newest[k] for k in newest if k not in ("step", "time")})),
@@ -111,13 +112,19 @@ def _origin(about: dict, status: dict, last: dict) -> dict:
 
 # %% ../../nbs/jobs.table.ipynb #42090b92
 def _results(about: dict, summary: dict) -> Iterator[tuple]:
-    "Columns and values of the results; an interval gives three columns, and a debug run has columns of its own"
+    "Columns and values: an interval gives three, a mean return four, and a debug run has columns of its own"
     kind = "debug" if about.get("debug") else "final"
     for k, v in summary.items():
-        if isinstance(v, list) and len(v) == 3:
-            yield from zip((f"{kind}.{k}", f"{kind}.{k}_low", f"{kind}.{k}_high"), v)
+        if isinstance(v, list) and len(v) in (3, 4):
+            yield from zip([f"{kind}.{k}{end}" for end in ("", "_low", "_high", "_episodes")], v)
         else:
             yield f"{kind}.{k}", v
+
+# %% ../../nbs/jobs.table.ipynb #9d5e7408
+def _few(summary: dict) -> str:  # "" where there are enough
+    "Which of a run's returns are means over too few episodes to rank anybody"
+    few = [k for k, v in summary.items() if isinstance(v, list) and len(v) == 4 and too_few(v[3])]
+    return f"too few to rank: {', '.join(few)}" if few else ""
 
 # %% ../../nbs/jobs.table.ipynb #adc12672
 def runs_table(folder: str | Path = "runs"):  # -> pandas DataFrame, newest first, indexed by the run's path
@@ -138,7 +145,7 @@ def runs_table(folder: str | Path = "runs"):  # -> pandas DataFrame, newest firs
     return table.sort_values("started", ascending=False, kind="stable") if "started" in table else table
 
 # %% ../../nbs/jobs.table.ipynb #17b136a4
-FIRST_COLUMNS = ["job", "status", "debug", "changed", "seconds", "attempts", "git", "slurm", "host", "step"]
+FIRST_COLUMNS = ["job", "status", "debug", "few", "changed", "seconds", "attempts", "git", "slurm", "host", "step"]
 
 
 def pick_columns(
@@ -156,13 +163,34 @@ def pick_columns(
         chosen += [c for c in matching if c not in chosen]
     return chosen
 
+# %% ../../nbs/jobs.table.ipynb #0adb3a75
+def with_intervals(
+    table,  # as runs_table gives
+):  # -> pandas DataFrame
+    "The table for people: a number with its interval, and a return with its episodes, in one column of text"
+    table = table.copy()
+    for name in [c.removesuffix("_low") for c in table if c.endswith("_low") and f"{c[:-4]}_high" in table]:
+        ends = [f"{name}_{end}" for end in ("low", "high", "episodes") if f"{name}_{end}" in table]
+        parts = zip(*(table[c] for c in (name, *ends)), strict=True)
+        table[name] = [_in_one([x for x in part if x is not None]) for part in parts]
+        table = table.drop(columns=ends)
+    return table
+
+
+def _in_one(numbers: list):
+    "A number alone, with its interval, or with its interval and the number of episodes"
+    if len(numbers) == 4 and numbers[3] == numbers[3]:
+        return format_number([*numbers[:3], int(numbers[3])])
+    return format_number(numbers[:3]) if len(numbers) > 2 and numbers[1] == numbers[1] else numbers[0]
+
 # %% ../../nbs/jobs.table.ipynb #2b670238
 def format_table(
     table,
     columns: list[str] = (),  # see pick_columns
 ) -> str:
     "The table as text"
-    part = table[pick_columns(table, columns)]
+    part = with_intervals(table)
+    part = part[pick_columns(part, columns)]
     return part.to_string(float_format=lambda x: f"{x:.4g}", na_rep="", max_colwidth=60) if len(part) else "no runs"
 
 # %% ../../nbs/jobs.table.ipynb #f6dd96a5
