@@ -20,7 +20,7 @@ __all__ = ['DEMO_FOLDER', 'STEPS', 'demo']
 # %% ../../nbs/demo.run.ipynb #a7257447
 DEMO_FOLDER = "runs/demo"
 _PPO, _AUGMENTED = f"{DEMO_FOLDER}/ppo", f"{DEMO_FOLDER}/awr_augmented"
-_AGENTS = ",".join(f"{DEMO_FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc"))
+_AGENTS = ",".join(f"{DEMO_FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc", "bc_best"))
 _SMALL = {"data": _PPO, "width": 128, "steps": 400}
 _AWR = {**_SMALL, "steps": 600, "critic_steps": 100, "actor_steps": 200}
 _GAME = {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288}
@@ -33,6 +33,7 @@ STEPS = [
     ChainStep("awr", "nbs/train_awr.ipynb", _AWR),
     ChainStep("awr_augmented", "nbs/train_awr.ipynb", {**_AWR, "augment": True}),
     ChainStep("bc", "nbs/train_bc.ipynb", _SMALL),
+    ChainStep("bc_best", "nbs/train_bc.ipynb", {**_SMALL, "best": 0.1}),
     ChainStep("evaluate", "nbs/evaluate.ipynb", {"checkpoint": _AGENTS, **_EPISODES}),
     ChainStep(
         "ablate", "nbs/ablate.ipynb", {"checkpoint": _AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0}

@@ -16,16 +16,17 @@ from jinja2 import Environment
 
 from ..jobs.chain import ChainStep
 from ..jobs.files import git_revision, read_json
+from ..jobs.journal import format_number
 from ..jobs.runs import read_status
 
 # %% auto #0
-__all__ = ['TITLES', 'TABLES', 'STYLE_SHEET', 'PAGE', 'section', 'write_summary']
+__all__ = ['TITLES', 'TABLES', 'WORDS', 'STYLE_SHEET', 'PAGE', 'conclusion', 'answers', 'section', 'write_summary']
 
 # %% ../../nbs/demo.summary.ipynb #c1cf7cbe
 TITLES = {
     "ppo": (
         "PPO learns to play",
-        "Return of the episodes that ended, over environment steps. Random play is in the evaluation table below.",
+        "Return of the episodes that ended, over environment steps.",
     ),
     "label": (
         "A language model reads the states",
@@ -34,13 +35,14 @@ TITLES = {
     "awr": ("AWR, without labels", "Offline training on PPO's episodes: advantage-weighted regression."),
     "awr_augmented": ("AWR, with labels", "The same, with the language model's hidden state as a second input."),
     "bc": ("Behaviour cloning", "The baseline that every offline agent has to beat."),
+    "bc_best": ("10 % behaviour cloning", "The same on the tenth of the episodes with the highest return."),
     "evaluate": (
         "How well do they play?",
         "Every agent in the same worlds, beside a random policy; intervals are 95 % bootstrap intervals over episodes.",
     ),
     "ablate": (
         "Does it use what the model says?",
-        "The agent with labels gets other hidden states on held-out episodes: how well does it still predict actions?",
+        "The agent with labels gets other hidden states on held-out episodes: how do its actor and critic do then?",
     ),
     "probe": (
         "What does the value function react to?",
@@ -50,7 +52,32 @@ TITLES = {
 }
 
 
-TABLES = {"evaluate": ["table.csv"], "probe": ["verdicts.csv", "language.csv"]}
+TABLES = {"evaluate": ["table.csv"], "ablate": ["table.csv"], "probe": ["verdicts.csv", "language.csv"]}
+
+# %% ../../nbs/demo.summary.ipynb #a6f62843
+WORDS = {  # conclusions of steps whose run has numbers only
+    "label": "{labels:,} hidden states were made, one for each distinct text, in {seconds:.0f} s.",
+    "inspect": "V of the state at step {step} of episode {episode} is {value:.2f}.",
+}
+
+
+def conclusion(
+    name: str,  # the step's name
+    summary: dict,  # of the run's status
+) -> str:  # "" where neither the run nor `WORDS` has one
+    "What a step came to, in words"
+    try:
+        return summary.get("conclusion") or WORDS.get(name, "").format(**summary)
+    except (KeyError, ValueError, TypeError):  # a run of another version has other numbers
+        return ""
+
+# %% ../../nbs/demo.summary.ipynb #b9be11eb
+def answers(
+    conclusions: dict[str, str],  # step's name -> conclusion
+) -> list[str]:
+    "The answer to the page's question, a sentence or more from each step that has a part in it"
+    parts = [conclusions.get(name, "") for name in ("ablate", "probe", "evaluate")]
+    return [part for part in parts if part] or ["None of these steps asks whether an agent uses what the model says."]
 
 # %% ../../nbs/demo.summary.ipynb #e30e0d27
 STYLE_SHEET = """
@@ -61,19 +88,20 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 table { overflow-x: auto }
 th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap }
 td:first-child, th:first-child { text-align: left } .quiet { opacity: .7; font-size: 14px }
-h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem }
+h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .answer { font-weight: 600 }
 """
 
 PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>craftax_nb demo</title>
 <style>{{ style }}</style><body>
 <h1>craftax_nb, the demo</h1>
 <p>Does what a language model says about a Craftax state help an agent act? This page shows the whole chain of jobs that
-asks, on the real game, at a size for two cores: too small for conclusions.</p>
+asks, on the real game, at a size for two cores: too small to settle it.</p>
+{% for a in answers %}<p class=answer>{{ a }}</p>{% endfor %}
 <nav>{% for s in sections %}<a href="#{{ s.name }}">{{ s.title }}</a> {% endfor %}</nav>
 {% for s in sections %}
-<h2 id="{{ s.name }}">{{ s.title }}</h2><p>{{ s.text }}</p>
-{% for f in s.figures %}<p><img alt="{{ f.stem.replace("_", " ") }}" src="{{ inline(f, "image/png") }}"></p>{% endfor %}
+<h2 id="{{ s.name }}">{{ s.title }}</h2><p>{{ s.text }}</p><p class=answer>{{ s.conclusion }}</p>
 {% for t in s.tables %}{{ table(t) | safe }}{% endfor %}
+{% for f in s.figures %}<p><img alt="{{ f.stem.replace("_", " ") }}" src="{{ inline(f, "image/png") }}"></p>{% endfor %}
 {% if s.report %}<p><a href="{{ s.name }}/report.html">the whole report</a></p>{% endif %}
 {% for v in s.videos %}<p><video controls loop muted src="{{ inline(v, "video/mp4") }}"></video></p>{% endfor %}
 <p class=quiet>{{ s.status }} in {{ "%.0f" | format(s.seconds) }} s. {{ s.numbers }}</p>
@@ -104,14 +132,16 @@ def section(
 ) -> dict:  # name -> value, for the template
     "A step's part of the page: title, text, files, and the run's status"
     status, (title, text) = read_status(run_dir), TITLES.get(name, (name, ""))
-    text_of = lambda value: f"{value:.4g}" if isinstance(value, float) else str(value)
-    numbers = [f"{k.replace('_', ' ')} {text_of(v)}" for k, v in status.get("summary", {}).items()]
+    summary = status.get("summary", {})
+    is_number = lambda v: isinstance(v, int | float | list) and not isinstance(v, bool)
+    numbers = [f"{k.replace('_', ' ')} {format_number(v)}" for k, v in summary.items() if is_number(v)]
     return {
         "name": name,
         "title": title,
         "text": text,
+        "conclusion": conclusion(name, summary),
         "figures": sorted(run_dir.glob("figures/*.png")),
-        "tables": [run_dir / table for table in TABLES.get(name, [])],
+        "tables": [run_dir / table for table in TABLES.get(name, []) if (run_dir / table).exists()],
         "report": (run_dir / "report.html").exists(),
         "videos": sorted(run_dir.rglob("*.mp4")),
         "status": status["status"],
@@ -129,9 +159,11 @@ def write_summary(
     times = pd.DataFrame([{"step": s.name, "notebook": s.notebook, "seconds": seconds(s)} for s in steps])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     template = Environment(autoescape=True).from_string(PAGE)
+    sections = [section(step.name, folder / step.name) for step in steps]
     text = template.render(
         style=STYLE_SHEET,
-        sections=[section(step.name, folder / step.name) for step in steps],
+        sections=sections,
+        answers=answers({s["name"]: s["conclusion"] for s in sections}),
         inline=_inline,
         table=_table,
         times=times.to_html(index=False, border=0, float_format=lambda x: f"{x:.0f}"),
