@@ -34,6 +34,8 @@ class Results:
     cut: np.ndarray  # (episodes,) bool, stopped by `max_steps`: the return is a lower bound
     recordings: list[Record] = field(repr=False)  # of the first episodes, each (T, ...) with its last_codes
     seconds: float = 0.0  # wall clock, compilation included
+    max_steps: int = 0  # after which an episode was cut; 0: not known
+    craftax_version: str = ""  # of the game's package; "": not known
 
     def __repr__(self):
         episodes, steps, mean = len(self.returns), self.lengths.sum(), self.returns.mean()
@@ -67,6 +69,7 @@ def save_results(
     "Writes results whole or not at all"
     path, numbers = Path(path), range(len(results.recordings))
     about = {"key": key, "world": asdict(results.world), "seed": results.seed, "seconds": results.seconds}
+    about |= {"max_steps": results.max_steps, "craftax_version": results.craftax_version}
     about["recordings"] = list(numbers)
     arrays = {name: getattr(results, name) for name in ARRAYS}
     for number in numbers:
@@ -91,6 +94,5 @@ def load_results(
         columns = {name: saved[name] for name in ARRAYS}
         ends = lambda e: (bool(columns["terminated"][e]), bool(columns["truncated"][e]))
         recordings = [_recording(i, saved, *ends(e)) for i, e in enumerate(about["recordings"])]
-        return Results(
-            World(**about["world"]), about["seed"], **columns, recordings=recordings, seconds=about["seconds"]
-        )
+        known = {name: about[name] for name in ("seconds", "max_steps", "craftax_version") if name in about}
+        return Results(World(**about["world"]), about["seed"], **columns, recordings=recordings, **known)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import jax
 import jax.numpy as jnp
@@ -41,10 +41,10 @@ def values_of(
 
 # %% ../../nbs/evaluation.rollout.ipynb #13cc1cf4
 class _Recorder:
-    "Keeps the steps of the first `count` episodes"
+    "Keeps the steps of some episodes"
 
-    def __init__(self, count: int):
-        self.parts: dict[int, list[Record]] = {episode: [] for episode in range(count)}
+    def __init__(self, episodes: Iterable[int]):
+        self.parts: dict[int, list[Record]] = {episode: [] for episode in episodes}
 
     def add(self, slot_episode: np.ndarray, records: dict[int, Record]) -> None:
         "Takes what the recorded episodes did in the segment that was just played"
@@ -71,15 +71,20 @@ def evaluate_agent(
     max_steps: int = 10_000,  # an episode that is still running then is cut
     record: int = 0,  # how many of the first episodes to record step by step
     slots: int = 256,  # episodes in progress at once
+    first: int = 0,  # number of the first episode
 ) -> Results:
-    "Plays episodes 0 to `episodes - 1` of a seed to their ends; raises as `check_labeller` does"
-    began, reader, recorder = time.time(), Reader(agent, labeller, cadence), _Recorder(min(record, episodes))
+    "Plays `episodes` episodes of a seed, from number `first` on, to their ends; raises as `check_labeller` does"
+    began, reader, recorder = (
+        time.time(),
+        Reader(agent, labeller, cadence),
+        _Recorder(range(first, first + min(record, episodes))),
+    )
     player = EpisodePlayer(agent, world, seed, slots, reader, EVALUATED)
-    started, clock, ended = 0, 0, {}
+    started, end, clock, ended = first, first + episodes, 0, {}
     while len(ended) < episodes:
         if reader.due(clock):
-            started = player.start_episodes(started, episodes)
-        if started == episodes:
+            started = player.start_episodes(started, end)
+        if started == end:
             player.pack()
         if reader.due(clock):
             player.query()
@@ -87,12 +92,14 @@ def evaluate_agent(
         recorder.add(player.slot_episode, player.advance(steps, max_steps))
         clock += steps
         ended |= player.take_ended()
-    return _results(world, seed, ended, recorder.recordings(agent, ended), time.time() - began)
+    return _results(world, seed, ended, recorder.recordings(agent, ended), time.time() - began, max_steps)
 
 # %% ../../nbs/evaluation.rollout.ipynb #9e6df7db
-def _results(world: World, seed: int, ended: dict[int, dict], recordings: list[Record], seconds: float) -> Results:
+def _results(
+    world: World, seed: int, ended: dict[int, dict], recordings: list[Record], seconds: float, max_steps: int
+) -> Results:
     "Columns of the ended episodes, in order"
-    column = lambda name: np.stack([ended[e][name] for e in range(len(ended))])
+    column = lambda name: np.stack([ended[e][name] for e in sorted(ended)])
     terminated, truncated = column("terminated"), column("truncated")
     return Results(
         world=world,
@@ -106,4 +113,6 @@ def _results(world: World, seed: int, ended: dict[int, dict], recordings: list[R
         cut=~terminated & ~truncated,
         recordings=recordings,
         seconds=seconds,
+        max_steps=max_steps,
+        craftax_version=world.craftax_version,
     )

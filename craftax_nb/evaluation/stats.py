@@ -13,10 +13,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from ..jobs.journal import LEAST_EPISODES, too_few
+
 # %% auto #0
-__all__ = ['ALPHA', 'POWER', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval', 'expanded_level',
-           'clustered_interval', 'paired_difference', 'episodes_needed', 'summary', 'achievement_rates', 'readable',
-           'readable_rates', 'caveat', 'plot_summary', 'plot_rates']
+__all__ = ['ALPHA', 'POWER', 'TOO_FEW', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval', 'expanded_level',
+           'clustered_interval', 'paired_difference', 'episodes_needed', 'check_same_games', 'ranks', 'summary',
+           'return_of', 'achievement_rates', 'readable', 'readable_rates', 'caveat', 'ranking_sentence', 'plot_summary',
+           'plot_rates']
 
 # %% ../../nbs/evaluation.stats.ipynb #1ed4c5bf
 def bootstrap_means(
@@ -122,20 +125,69 @@ def episodes_needed(
     z = NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(power)
     return max(2, math.ceil((z * spread / effect) ** 2))
 
+# %% ../../nbs/evaluation.stats.ipynb #bfe85959
+def check_same_games(
+    results: Mapping,  # agent's name -> Results
+) -> None:
+    "ValueError, one sentence, where two agents played other games, seeds, time limits or versions of the game"
+    rules = {
+        "game": lambda r: getattr(r.world, "env_name", None),
+        "seed": lambda r: getattr(r, "seed", None),
+        "max_steps": lambda r: getattr(r, "max_steps", None),
+        "version of craftax": lambda r: getattr(r, "craftax_version", None),
+    }
+    for what, of in rules.items():
+        values = {name: of(r) for name, r in results.items()}
+        if len(set(values.values())) > 1:
+            played = ", ".join(f"{value!r} by {name}" for name, value in values.items())
+            raise ValueError(
+                f"these returns can't be compared: the {what} is {played}; evaluate all agents in one run of evaluate"
+            )
+
+# %% ../../nbs/evaluation.stats.ipynb #1ad08bda
+TOO_FEW = too_few(0)  # instead of a rank
+
+
+def ranks(
+    results: Mapping,  # agent's name -> Results, on the same worlds
+    resamples: int = 10_000,
+) -> tuple[dict[str, str], int]:  # agent's name -> rank, range of ranks or "too few to rank"; episodes compared
+    "The rank of each agent among those with enough episodes, over the episodes that all of these played"
+    ranked = [name for name, r in results.items() if not too_few(len(r.returns))]
+    out, common = dict.fromkeys(results, TOO_FEW), min((len(results[name].returns) for name in ranked), default=0)
+    if len(ranked) < 2:
+        return out | dict.fromkeys(ranked, ""), common
+    means = bootstrap_means(np.stack([results[name].returns[:common] for name in ranked], 1), resamples)
+    pairs = len(ranked) * (len(ranked) - 1) / 2
+    tail = 50 * (1 - expanded_level(1 - ALPHA / pairs, common))
+    better = np.stack([np.percentile(m - means.T, tail, axis=1) > 0 for m in means.T])  # [i, j]: i is better than j
+    first, last = 1 + better.sum(0), len(ranked) - better.sum(1)
+    places = {name: f"{a}" if a == b else f"{a} to {b}" for name, a, b in zip(ranked, first, last, strict=True)}
+    return out | places, common
+
 # %% ../../nbs/evaluation.stats.ipynb #48f961a1
 def summary(
     results: Mapping,  # agent's name -> Results, on the same worlds
     baseline: str | None = None,  # the agent that the others are compared with; None: the last
 ) -> pd.DataFrame:  # one row an agent
-    "Return, % of the maximum, length, floors and the paired difference, each with a 95 % interval"
-    baseline = baseline or list(results)[-1]
+    "Rank, return, length, floors and the paired difference, with 95 % intervals; raises as `check_same_games`"
+    check_same_games(results)
+    baseline, (places, common) = baseline or list(results)[-1], ranks(results)
     rows = [
-        {"agent": name, **_reached(r), **_compared(r.returns, results[baseline].returns, name == baseline)}
+        {"agent": name, "rank": places[name], **_reached(r)}
+        | _compared(r.returns, results[baseline].returns, name == baseline)
         for name, r in results.items()
     ]
     table = pd.DataFrame(rows).set_index("agent")
-    table.attrs["baseline"] = baseline
+    table.attrs |= {"baseline": baseline, "ranked_over": common}
     return table
+
+# %% ../../nbs/evaluation.stats.ipynb #18fa7e8d
+def return_of(
+    returns,  # (episodes,)
+) -> list[float]:  # mean, low, high, episodes
+    "A mean return as a run's summary keeps it, with its 95 % interval and the number of episodes"
+    return [float(np.mean(returns)), *map(float, interval(returns)), len(returns)]
 
 # %% ../../nbs/evaluation.stats.ipynb #d51564d1
 def _with_interval(name: str, values: np.ndarray, factor: float = 1.0) -> dict[str, float]:
@@ -200,6 +252,7 @@ def readable(
     "The summary as a table for people, in which means read `mean [low, high]`"
     baseline = table.attrs["baseline"]
     columns = {
+        "rank": table["rank"],
         "episodes": table["episodes"],
         "return": _with_ends(table, "return", 2),
         "% of max": _with_ends(table, "percent", 1),
@@ -240,6 +293,21 @@ def caveat(
         "(they have reversed between 10 and 100 episodes). Read the intervals, not the order."
     )
 
+# %% ../../nbs/evaluation.stats.ipynb #9923d5d4
+def ranking_sentence(
+    table: pd.DataFrame,  # from `summary`
+) -> str:
+    "The ranks with each mean return, its interval and its episodes, the first rank first; then who played too few"
+    text = lambda name, row: f"{name} {row['return']:.2f} [{row['return_low']:.2f}, {row['return_high']:.2f}]"
+    few = [f"{text(n, r)}, {r['episodes']} episodes" for n, r in table.iterrows() if r["rank"] == TOO_FEW]
+    unranked = f" {TOO_FEW.capitalize()}: {'; '.join(few)}." if few else ""
+    ranked = table[~table["rank"].isin(["", TOO_FEW])].sort_values("return", ascending=False, kind="stable")
+    if not len(ranked):
+        return f"Nobody is ranked.{unranked}"
+    places = "; ".join(f"{row['rank']}: {text(name, row)}" for name, row in ranked.iterrows())
+    episodes = f"over the first {table.attrs['ranked_over']} episodes, mean return with its 95 % interval"
+    return f"Ranks {episodes}: {places}.{unranked}"
+
 # %% ../../nbs/evaluation.stats.ipynb #c420917f
 def plot_summary(
     table: pd.DataFrame,  # from `summary`
@@ -247,13 +315,16 @@ def plot_summary(
     "Two panels: the mean return of each agent with its interval, and the paired difference to the baseline"
     fig, axes = plt.subplots(1, 2, figsize=(9, 0.9 + 0.45 * len(table)), sharey=True, layout="constrained")
     rows = np.arange(len(table))[::-1]
+    names = [f"{name}, {n} episodes" + ("" if n >= LEAST_EPISODES else "*") for name, n in table["episodes"].items()]
     titles = {"return": "mean return", "difference": f"paired difference to {table.attrs['baseline']}"}
     for ax, (column, title) in zip(axes, titles.items(), strict=True):
         ends = np.abs(table[[f"{column}_low", f"{column}_high"]].to_numpy().T - table[column].to_numpy())
         ax.errorbar(table[column], rows, xerr=np.nan_to_num(ends), fmt="o", capsize=3)
-        ax.set(xlabel=title, yticks=rows, yticklabels=table.index, ylim=(-0.6, len(table) - 0.4))
+        ax.set(xlabel=title, yticks=rows, yticklabels=names, ylim=(-0.6, len(table) - 0.4))
         ax.grid(axis="x", alpha=0.3)
     axes[1].axvline(0, color="black", linewidth=0.8)
+    if table["episodes"].min() < LEAST_EPISODES:
+        fig.supxlabel(f"* {TOO_FEW}", fontsize="small", ha="left", x=0.02)
     return fig
 
 # %% ../../nbs/evaluation.stats.ipynb #7a304f5b
