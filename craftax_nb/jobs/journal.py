@@ -52,7 +52,7 @@ def entry(run_dir: Path) -> str:
     given = ", ".join(f"{k}={v!r}" for k, v in changed_params(about).items())
     wandb = f", W&B {status['wandb']}" if status.get("wandb") else ""
     origin = f"{about['job']} ({given or 'defaults'}), revision {about.get('git', 'unknown')}{wandb}"
-    numbers = [f"- {k}: {format_number(v)}" for k, v in status.get("summary", {}).items()]
+    numbers = [f"- {k}: {format_number(v)}" for k, v in status.get("summary", {}).items() if v is not None]
     heading = f"## {minute} UTC · {show_path(run_dir)}"
     return "\n".join([heading, "", f"{origin}, {status.get('seconds', 0):.0f} s.", "", *numbers]).rstrip() + "\n"
 
