@@ -5,7 +5,7 @@ Importing JAX, PyTorch and their like takes longer than most notebooks do, so th
 forks a child for each notebook; in the child, nbdev's own `nbdev_test` runs the notebook. Nothing is computed before
 the fork, because a JAX backend has threads, and threads don't survive one.
 
-Two children work at once (one with --services), and what took longest the last time begins first. One line is printed
+Two children work at once, and what took longest the last time begins first. One line is printed
 for each check, its output only when it fails, and at the end `N passed, N failed`.
 Names of notebooks as arguments run only those: .ci/test.py jobs.runs world.codes
 """
@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb"
 LIMIT = 30 * 60  # seconds that a notebook may take
+AT_ONCE = 2  # notebooks that run side by side
 FEW = 2  # as many notebooks are run without importing everything beforehand
 
 # What many notebooks import and what starts no thread of its own. Craftax is left out: its constants are JAX arrays,
@@ -259,12 +260,12 @@ def still_running(checks):
     return left
 
 
-def run(checks, at_once, running=()):
-    "Does all checks, in their order, so many at once, and waits for those that are running; reports each as it ends"
+def run(checks, running=()):
+    "Does all checks, in their order, two at once, and waits for those that are running; reports each as it ends"
     waiting, running = list(checks), list(running)
     try:
         while waiting or running:
-            while waiting and len(running) < at_once:
+            while waiting and len(running) < AT_ONCE:
                 running.append(waiting.pop(0))
                 start(running[-1])
             time.sleep(0.05)
@@ -324,8 +325,8 @@ def main():
     for check in first:
         start(check)  # programs of a few seconds each, which work while this process imports
     running = preload(first) if len(notebooks) > FEW else first
-    run(order(notebooks, args.services), at_once=1 if args.services else 2, running=running)
-    run(last, at_once=1)
+    run(order(notebooks, args.services), running=running)
+    run(last)
     keep_times(notebooks, args.services)
     return summary(first + notebooks + last)
 
