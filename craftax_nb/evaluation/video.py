@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import base64
+import re
 import warnings
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import imageio_ffmpeg
 import numpy as np
-from IPython.display import HTML
+from IPython.display import HTML, Markdown, display
 from PIL import Image, ImageDraw, ImageFont
 from scipy.special import entr, softmax
 
 from ..data.returns import discounted_sums
+from .results import Results
 from .rollout import evaluate_agent
 from ..jobs.files import resolve
 from ..nets.agent import Agent, load_agent
@@ -28,7 +30,8 @@ from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['INK', 'PAPER', 'ACCENT', 'BLUE', 'GREEN', 'NUMBERS_WIDTH', 'BARS_WIDTH', 'CURVES_HEIGHT', 'H264', 'probabilities',
-           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'agent_video']
+           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'agent_video', 'choose_episodes',
+           'choose_filmed', 'check_films', 'film', 'show_films']
 
 # %% ../../nbs/evaluation.video.ipynb #ddb1ba37
 def probabilities(
@@ -187,7 +190,8 @@ def show_video(
 def agent_video(
     agent,  # an `Agent`, or what `load_agent` takes: a checkpoint, a run, "sample/ppo"
     path="runs/watch.mp4",  # of the mp4, relative to the project; replaced if it exists
-    seed: int = 0,  # the episode is the first that `evaluate_agent` plays with it
+    seed: int = 0,  # as in an evaluation
+    episode: int = 0,  # its number among those that `evaluate_agent` plays with this seed
     labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
     max_steps: int = 600,  # steps; the episode is cut there
     fps: int = 8,  # steps a second
@@ -204,7 +208,90 @@ def agent_video(
         raise ValueError(f"max_steps is {max_steps}; a video shows at least 1 step")
     agent = agent if isinstance(agent, Agent) else load_agent(agent)
     options = {"labeller": labeller, "max_steps": max_steps, "slots": slots}
-    results = evaluate_agent(agent, agent.world, episodes=1, seed=seed, record=1, **options)
+    results = evaluate_agent(agent, agent.world, episodes=1, seed=seed, record=1, first=episode, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}")  # ffmpeg takes the format from the ending
     return write_video(temporary, results.recordings[0], fps, tile, max_steps, agent.gamma).replace(path)
+
+# %% ../../nbs/evaluation.video.ipynb #552c967e
+def choose_episodes(
+    which: str,  # best, worst, first or numbers, separated by commas
+    returns: np.ndarray,  # (episodes,)
+) -> dict[str, int]:  # best, worst, first or the number as text -> number of the episode
+    "Episodes to film; ValueError, one sentence, for one that there is not"
+    known, out = {"first": 0, "best": int(np.argmax(returns)), "worst": int(np.argmin(returns))}, {}
+    for name in filter(None, (part.strip() for part in which.split(","))):
+        number = known.get(name, int(name) if name.isdigit() else -1)
+        if not 0 <= number < len(returns):
+            last = len(returns) - 1
+            raise ValueError(f"video_episodes: {name!r} is none of best, worst, first, or a number up to {last}")
+        out[name] = number
+    return out
+
+
+def choose_filmed(
+    names: str,  # as in the table, separated by commas; "": the agent with the highest mean return
+    returns: Mapping[str, np.ndarray],  # (episodes,), by the name of each agent
+) -> list[str]:
+    "Agents to film; ValueError, one sentence, for a name that there is not"
+    if not names:
+        trained = {name: r for name, r in returns.items() if name != "random"} or returns
+        return [max(trained, key=lambda name: trained[name].mean())]
+    chosen = [name.strip() for name in names.split(",")]
+    if unknown := [name for name in chosen if name not in returns]:
+        raise ValueError(f"video_agents: {unknown[0]!r} is none of {', '.join(returns)}")
+    return chosen
+
+# %% ../../nbs/evaluation.video.ipynb #20d5407c
+def check_films(
+    names: str,  # of agents, as `choose_filmed` takes them
+    which: str,  # episodes, as `choose_episodes` takes them
+    rows: Sequence[str],  # names that there are
+    episodes: int,  # that each agent plays
+) -> None:
+    "ValueError, one sentence, for agents or episodes that there are not, before anything is played"
+    choose_filmed(names, {name: np.zeros(1) for name in rows})
+    choose_episodes(which, np.zeros(episodes))
+
+# %% ../../nbs/evaluation.video.ipynb #86312b79
+def film(
+    folder: Path,  # of the videos
+    name: str,  # of the agent
+    agent: Agent,
+    results: Results,  # of the agent
+    which: str,  # as `choose_episodes` takes it
+    replay: Callable[[int], Record],  # number of an episode -> its record
+    fps: int = 8,  # steps a second
+    most: int = 400,  # steps in a video
+) -> list[tuple[str, Path]]:  # a caption and an mp4 for each
+    "Films episodes of an agent; what `choose_episodes` raises"
+    films, safe = [], re.sub(r"[^\w.-]+", "-", name).strip("-")
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, number in choose_episodes(which, results.returns).items():
+        record = results.recordings[0] if number == 0 and results.recordings else replay(number)
+        reached, again = float(results.returns[number]), float(record.reward.sum())
+        kind = "" if kind.isdigit() else f", the {kind} of {len(results.returns)}"
+        caption = f"{name}, episode {number}{kind}: return {reached:.1f} in {results.lengths[number]} steps."
+        if abs(reached - again) > 1e-3:
+            caption += f" Played again it ended otherwise, with {again:.1f}."
+        path = folder / f"{safe}-{number:04d}.mp4"
+        films.append((caption, write_video(path, record, fps, max_frames=most, gamma=agent.gamma)))
+    return films
+
+# %% ../../nbs/evaluation.video.ipynb #180e8e77
+def show_films(
+    run,  # `jobs.runs.Run`
+    rows: Mapping[str, tuple],  # by name: the agent, and what else `replay` takes
+    results: Mapping[str, Results],  # by name
+    replay: Callable,  # (what stands in `rows`, number of an episode) -> its record
+    names: str,  # of agents, as `choose_filmed` takes them
+    which: str,  # episodes, as `choose_episodes` takes them
+    fps: int = 8,  # steps a second
+    most: int = 400,  # steps in a video
+) -> None:
+    "Films agents into the run's folder, and shows the videos below the cell"
+    for name in choose_filmed(names, {name: r.returns for name, r in results.items()}):
+        agent, again = rows[name][0], partial(replay, *rows[name])
+        for caption, path in film(run.dir / "videos", name, agent, results[name], which, again, fps, most):
+            run.save_video(path, path.stem, agent.meta["step"])
+            display(Markdown(caption), show_video(path))

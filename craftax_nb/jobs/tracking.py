@@ -9,9 +9,9 @@ __all__ = ['load_env', 'Mirror', 'inference_files', 'read_manifest', 'checkpoint
 import contextlib
 import os
 import secrets
-import shutil
 import threading
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 from fastcore.basics import patch
@@ -39,7 +39,7 @@ class Mirror:
         params: dict,  # W&B's config
         attempt: int = 1,  # of the run
     ):
-        self.folder, self.run, self.wandb, self.tables = folder, None, None, {}
+        self.folder, self.run, self.wandb = folder, None, None
         self.id = f"{folder.name[:100]}-{attempt}-{secrets.token_hex(3)}"
         self._try(self._init, job, params, attempt)
 
@@ -87,11 +87,11 @@ def log(self: Mirror, row: dict):
 
 @patch
 def finish(self: Mirror, exit_code: int = 0):
-    "Closes the W&B run, and waits a minute at most"
+    "Closes the W&B run; waits ten minutes at most for what is being uploaded, a minute where the run was cut"
     if run := self.run:
         closing = threading.Thread(target=self._try, args=(lambda: run.finish(exit_code=exit_code),), daemon=True)
         closing.start()
-        closing.join(60)  # an upload may hang
+        closing.join(60 if exit_code else 600)  # an upload may hang
     self.run = None
 
 # %% ../../nbs/jobs.tracking.ipynb #faeb7534
@@ -115,16 +115,14 @@ def video(self: Mirror, name: str, path: Path, step: int):
 # %% ../../nbs/jobs.tracking.ipynb #6d5007bc
 @patch
 def table(self: Mirror, name: str, rows, step: int):  # rows: a DataFrame
-    "Adds rows to the table `name`"
+    "Logs a table; numbers and words may stand in one column"
 
-    def add():
-        table = self.tables.setdefault(name, self.wandb.Table(columns=list(rows.columns), log_mode="INCREMENTAL"))
-        for row in rows.itertuples(index=False):
-            table.add_data(*row)
+    def log():
+        table = self.wandb.Table(dataframe=rows.rename(columns=str), allow_mixed_types=True)
         self.run.log({name: table, "global_step": step})
 
     if self.run:
-        self._try(add)
+        self._try(log)
 
 # %% ../../nbs/jobs.tracking.ipynb #a94f8d76
 def inference_files(checkpoint: Path) -> list[Path]:  # relative to the checkpoint
@@ -139,6 +137,26 @@ def read_manifest(folder: Path) -> dict:
     except (OSError, ValueError):
         return {"name": f"checkpoint-{folder.name}", "versions": []}
 
+# %% ../../nbs/jobs.tracking.ipynb #67f3f579
+@patch
+def artifact(
+    self: Mirror,
+    name: str,  # <type>-<what it is of>; the type is W&B's, what stands before the hyphen
+    files: Mapping[str, Path],  # name in the artifact -> file, which stays as it is: W&B makes no copy of it
+    aliases: list[str],
+    step: int = 0,
+):
+    "Uploads files as a version of an artifact"
+
+    def upload():
+        new = self.wandb.Artifact(name, type=name.partition("-")[0], metadata={"step": step})
+        for inside, path in files.items():
+            new.add_file(str(path), name=inside, policy="immutable")
+        self.run.log_artifact(new, aliases=aliases)
+
+    if self.run:
+        self._try(upload)
+
 # %% ../../nbs/jobs.tracking.ipynb #7c635bdd
 @patch
 def checkpoints(self: Mirror, folder: Path):
@@ -149,25 +167,17 @@ def checkpoints(self: Mirror, folder: Path):
     versions, name = [], f"checkpoint-{folder.name}"
     for c in complete:
         step, files = step_of(c), [str(p) for p in inference_files(c)]
-        aliases = [f"step-{step}", *(["latest"] if c == complete[-1] else []), *(["best"] if step == best else [])]
+        newest = ["latest", f"run-{folder.name}"] if c == complete[-1] else []
+        aliases = [f"step-{step}", *newest, *(["best"] if step == best else [])]
         versions.append({"step": step, "folder": str(c.relative_to(folder)), "files": files, "aliases": aliases})
         if self.run and old.get(step, {}).get("aliases") != aliases and (step not in old or len(aliases) > 1):
-            self._try(self._upload, c, name, aliases)
+            self.artifact(name, {f: c / f for f in files}, aliases, step)
     if versions != list(old.values()):
         write_json(folder / "artifacts.json", {"name": name, "versions": versions})
 
-# %% ../../nbs/jobs.tracking.ipynb #67f3f579
-@patch
-def _upload(self: Mirror, checkpoint: Path, name: str, aliases: list[str]):
-    "Logs a checkpoint as a version of the artifact"
-    artifact = self.wandb.Artifact(name, type="model", metadata={"step": step_of(checkpoint)})
-    for path in inference_files(checkpoint):
-        artifact.add_file(str(checkpoint / path), name=str(path))
-    self.run.log_artifact(artifact, aliases=aliases)
-
 # %% ../../nbs/jobs.tracking.ipynb #72e4a5aa
 def checkpoint_of(
-    artifact: str,  # checkpoint-<run>:step-100, :latest or :best; without a colon the latest
+    artifact: str,  # checkpoint-<run>:step-100, :latest, :best or :run-<run>; without a colon the latest
     runs: str | Path = "",  # folder to look in; "" = the project's runs/
 ) -> Path:  # a checkpoint's folder
     "The checkpoint of an artifact; raises CheckpointError if neither this machine nor W&B has it"

@@ -20,6 +20,7 @@ from ..evaluation.stats import interval, rate_interval
 from ..nets.agent import Agent
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.reader import SEGMENT, Reader
+from ..play.standing import Standing, begun_at, stand
 from ..world.env import World
 from ..world.layout import ObsSpec
 from ..world.rules import as_numpy, stack
@@ -74,7 +75,9 @@ def _value_now(agent: Agent, slots) -> jax.Array:  # (n,)
     return agent.apply(slots.codes, slots.hidden_state, slots.memory, slots.step == 0)[1]
 
 
-def _start_plays(player: EpisodePlayer, states: Sequence, state_of: np.ndarray, play_of: np.ndarray) -> None:
+def _start_plays(
+    player: EpisodePlayer, states: Sequence, state_of: np.ndarray, play_of: np.ndarray, standing: Standing | None
+) -> None:
     "Slot i gets play `play_of[i]` of state `state_of[i]`"
     size, batch_of = player.size, play_of // WORLDS_AT_ONCE
     for block in range(len(player.slot_episode)):
@@ -83,6 +86,7 @@ def _start_plays(player: EpisodePlayer, states: Sequence, state_of: np.ndarray, 
             chosen = plays[(state_of[plays] == state) & (batch_of[plays] == batch)]
             keys = episode_keys(player.seed, WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE))
             fresh = player.start(stack([states[state]] * WORLDS_AT_ONCE), keys)
+            fresh = fresh if standing is None else stand(fresh, standing)
             player.put(block, chosen % size, fresh, play_of[chosen] % WORLDS_AT_ONCE)
         player.slot_episode[block, : len(plays)] = plays
 
@@ -101,36 +105,41 @@ def _note_values(player: EpisodePlayer, agent: Agent, out: dict, ends: np.ndarra
             player.slot_episode[block, slots[cut]] = -1
 
 # %% ../../nbs/probing.branch.ipynb #5d3b545c
-def _play_segment(player: EpisodePlayer, out: dict, ends: np.ndarray, clock: int, gamma: float) -> int:  # steps played
+def _play_segment(
+    player: EpisodePlayer, out: dict, ends: np.ndarray, clock: int, gamma: float, standing: Standing | None
+) -> int:  # steps played
     "Plays until somebody is to be cut or asked about, at most a segment, and adds up the rewards"
-    playing = player.slot_episode[player.slot_episode >= 0]
-    steps = int(min(SEGMENT, player.reader.steps_until_due(clock), ends[playing].min() - clock))
+    playing, (age, begun) = player.slot_episode[player.slot_episode >= 0], begun_at(standing)
+    steps = int(min(SEGMENT, player.reader.steps_until_due(clock + age), ends[playing].min() - clock))
     discounts = gamma ** (clock + np.arange(steps))
-    for block, record in player.advance(steps, int(ends.max())).items():
+    for block, record in player.advance(steps, int(ends.max()) + begun).items():
         slots = np.flatnonzero(player.slot_episode[block] >= 0)
         plays = player.slot_episode[block, slots]
         reward = np.where(record.alive, record.reward, 0)[:steps].astype(np.float64)
         after = player.blocks[block]
         out["played"][plays] += (discounts @ reward)[slots]
         out["total"][plays] = np.asarray(after.episode_return)[slots]
-        out["lengths"][plays] = np.asarray(after.step)[slots]
+        out["lengths"][plays] = np.asarray(after.step)[slots] - begun
         out["terminated"][plays] = died = np.asarray(after.terminated)[slots]
         player.slot_episode[block, slots[died]] = -1
     return steps
 
 # %% ../../nbs/probing.branch.ipynb #330d645a
-def _play_wave(player: EpisodePlayer, agent: Agent, ends: np.ndarray, gamma: float) -> dict[str, np.ndarray]:
+def _play_wave(
+    player: EpisodePlayer, agent: Agent, ends: np.ndarray, gamma: float, standing: Standing | None
+) -> dict[str, np.ndarray]:
     "Plays what is in the slots to its end; play i is cut after `ends[i]` steps"
     columns = ("value", "played", "bootstrap", "total", "lengths", "terminated")
     out, clock = {name: np.zeros(len(ends)) for name in columns}, 0
+    held, (age, _) = standing is not None and standing.hidden_state is not None, begun_at(standing)
     while len(player.active):
-        if player.reader.due(clock):
+        if player.reader.due(clock + age) and not (held and clock == 0):
             player.query()
         if clock == 0 or (ends == clock).any():
             _note_values(player, agent, out, ends, clock, gamma)
             player.pack()
         if len(player.active):
-            clock += _play_segment(player, out, ends, clock, gamma)
+            clock += _play_segment(player, out, ends, clock, gamma, standing)
             player.pack()
     return out
 
@@ -177,6 +186,7 @@ def branch(
     gamma: float | None = None,  # discount; None: the one that V was trained with
     cadence: int = 0,  # steps between two questions to the labeller; 0: as in the agent's recipe
     slots: int = 256,  # plays in progress at once
+    standing: Standing | None = None,  # what the agent holds in each of the states; None: an episode begins there
 ) -> Branches:
     "Plays the agent's own policy on from each state; ValueError or RecipeMismatch for a labeller that doesn't fit"
     gamma = agent.gamma if gamma is None else gamma
@@ -190,8 +200,8 @@ def branch(
     waves = []
     for first in range(0, len(state_of), player.slot_episode.size):
         wave = slice(first, first + player.slot_episode.size)
-        _start_plays(player, states, state_of[wave], play_of[wave])
-        waves.append(_play_wave(player, agent, ends[wave], gamma))
+        _start_plays(player, states, state_of[wave], play_of[wave], standing)
+        waves.append(_play_wave(player, agent, ends[wave], gamma, standing))
     return _branches(waves, rollouts, number, gamma, max_steps)
 
 # %% ../../nbs/probing.branch.ipynb #bdb27cce

@@ -64,6 +64,7 @@ _EVENTS = """
     const step = Number(event.target.closest("[data-step]")?.dataset.step ?? -1);
     model.send({ kind: "click", ...place(event), step });
   });
+  model.send({ kind: "shown" });
   box.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || !model.get("listens").includes(event.key)) return;
     event.preventDefault();
@@ -86,8 +87,8 @@ BOARD_STYLE = """
 .craftax-mark { border: 2px solid #ffd54a; }
 .craftax-inspector .widget-html-content { line-height: 1.4; }
 .craftax-values td { padding: 0 10px 0 0; white-space: nowrap; vertical-align: top; }
-.craftax-values .craftax-told { padding-left: 14px; font-size: 12px; line-height: 1.2; }
-.craftax-values .craftax-told { opacity: 0.75; white-space: normal; }
+.craftax-values .craftax-source { padding-left: 14px; font-size: 12px; line-height: 1.2; }
+.craftax-values .craftax-source { opacity: 0.75; white-space: normal; }
 .craftax-inspector .widget-tab-contents { padding: 6px 8px; }
 .craftax-editor .widget-readout { min-width: 34px; width: 34px; margin-left: 6px; }
 .craftax-bars { width: 100%; font-size: 12px; line-height: 15px; border-spacing: 0; }
@@ -136,6 +137,12 @@ def on_tile(
             callback(row, column)
 
     self.on_click(inside)
+
+# %% ../../nbs/widgets.board.ipynb #6b6e464f
+@patch
+def on_shown(self: Board, callback: Callable) -> None:
+    "Calls a function without arguments when a page shows the board"
+    self.on_msg(lambda _, message, __: callback() if message["kind"] == "shown" else None)
 
 # %% ../../nbs/widgets.board.ipynb #0dbabf8b
 @patch

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import ipywidgets as widgets
 import numpy as np
@@ -67,6 +68,12 @@ def _comparison(branches: Branches) -> tuple[tuple, str]:
     same = np.sign(change) == np.sign(mean)
     return row, "V changed as the returns did" if same else "V changed the other way than the returns"
 
+# %% ../../nbs/widgets.future.ipynb #39f67589
+def _together(plays: Sequence[Branches]) -> Branches:
+    "The plays of several states, which were played one state after the other with the same luck"
+    names = ("value", "played", "bootstrap", "total", "lengths", "terminated")
+    return replace(plays[0], **{name: np.concatenate([getattr(p, name) for p in plays]) for name in names})
+
 # %% ../../nbs/widgets.future.ipynb #e9f7fe31
 ASK = (
     "A recorded episode holds what the player saw, not the world behind it, so nothing can be played from here. "
@@ -81,8 +88,9 @@ class Future(widgets.VBox):
         self,
         played: Callable,  # (Record, Agent) -> None, when an episode was played here
         labeller: Callable,  # recipe -> a labeller
+        standing: Callable,  # (number of the reading, whether of the edited state) -> what its agent holds there
     ):
-        self.played, self.labeller, self.seed = played, labeller, 0
+        self.played, self.labeller, self.standing, self.seed = played, labeller, standing, 0
         look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
         slider = lambda name, *numbers: widgets.IntSlider(*numbers, description=name, **look)
         self.rollouts, self.steps = slider("plays", 32, 8, 256, 8), slider("most steps", 100, 10, 500, 10)
@@ -106,22 +114,27 @@ class Future(widgets.VBox):
 @patch
 def play_on(self: Future) -> None:
     "Plays on from the unedited state and the edited one, for each agent"
-    first = self.trace.states[self.step]
-    states, parts = [first, self.editing.state] if self.editing.edits else [first], []
-    for reading, colour in zip(self.trace.readings, AGENTS, strict=False):
+    parts = []
+    for which, (reading, colour) in enumerate(zip(self.trace.readings, AGENTS, strict=False)):
         self.note.value = f"{html.escape(reading.name)} plays; the first time compiles the game, which takes a minute …"
-        labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
         try:
-            numbers, options = (
-                (self.rollouts.value, self.steps.value),
-                {"labeller": labeller, "gamma": self.trace.gamma},
-            )
-            branches = branch(reading.agent, self.trace.world, [as_numpy(s) for s in states], *numbers, **options)
-            parts.append(answer(reading, branches, self.trace, self.step, colour))
-        except Exception as e:  # told in the tab; the inspector goes on
+            parts.append(answer(reading, self._branches(which), self.trace, self.step, colour))
+        except Exception as e:  # shown in the tab; the inspector goes on
             parts.append(f'<span style="color:#e2574c">{html.escape(str(e))}</span>')
         self.result.value = "".join(parts)
     self.note.value = ""
+
+
+@patch
+def _branches(self: Future, which: int) -> Branches:
+    "One agent's plays from the unedited state, and from the edited one; each begins with what the agent holds there"
+    agent, numbers, plays = self.trace.readings[which].agent, (self.rollouts.value, self.steps.value), []
+    labeller = self.labeller(agent.recipe) if agent.spec.hidden_dim else None
+    states = {False: self.trace.states[self.step]} | ({True: self.editing.state} if self.editing.edits else {})
+    for edited, state in states.items():
+        options = {"labeller": labeller, "gamma": self.trace.gamma, "standing": self.standing(which, edited)}
+        plays.append(branch(agent, self.trace.world, [as_numpy(state)], *numbers, **options))
+    return _together(plays)
 
 # %% ../../nbs/widgets.future.ipynb #da802b93
 @patch
@@ -133,7 +146,7 @@ def play_fresh(self: Future) -> None:
     try:
         labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
         played = play_here(reading.agent, self.trace.world, self.seed, labeller=labeller, progress=tell)
-    except Exception as e:  # told in the tab; the inspector goes on
+    except Exception as e:  # shown in the tab; the inspector goes on
         self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'
         return
     self.seed, self.note.value = self.seed + 1, ""

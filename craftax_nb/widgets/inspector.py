@@ -14,19 +14,21 @@ from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..nets.agent import Agent
+from ..play.standing import Standing
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
 from .board import Board
 from .editor import Editing, Editor, encode_state
+from .embedder import load_labeller
 from .future import Future
 from .keep import Keep
 from .live import hidden_states_along
 from craftax_nb.widgets.panels import (
-    AGENTS,
-    RETURN,
     WIDE,
+    Answer,
     Scene,
     bars_html,
+    legend_html,
     scene_of,
     status_html,
     step_at,
@@ -34,8 +36,17 @@ from craftax_nb.widgets.panels import (
     values_html,
     x_of,
 )
-from .trace import Trace, check_games, judge, name_of, read, trace_episode, trace_of
-from .words import Words, _labeller
+from craftax_nb.widgets.trace import (
+    Trace,
+    check_games,
+    judge,
+    memory_before,
+    name_of,
+    read,
+    trace_episode,
+    trace_of,
+)
+from .words import Words, past_of
 from ..world.draw import draw, png
 from ..world.env import World
 
@@ -73,7 +84,7 @@ class Inspector(widgets.VBox):
         step: int = 0,
         folder: str | Path = "runs/inspector",
         suite: str | Path = "runs/suites/inspector",
-        labeller: Callable = _labeller,
+        labeller: Callable = load_labeller,
     ):
         check_games(dataset.env_name, agents)
         self.dataset, self.agents, self.gamma = dataset, list(agents), gamma
@@ -81,8 +92,9 @@ class Inspector(widgets.VBox):
         self.live, self.edited = {}, {}  # episodes that were played here; edits by (episode, step)
         self.novelty = None  # code -> warning, made when it is first needed
         self.words = Words(self.refresh, labeller)
-        self.editor, self.future = Editor(dataset.spec, self.refresh), Future(self._played, self.words.labeller)
-        self.keep = Keep(folder, suite, lambda: (self.trace, self.scene, self.editing))
+        self.editor = Editor(dataset.spec, self.refresh)
+        self.future = Future(self._played, self.words.labeller, self._standing)
+        self.keep = Keep(folder, suite, self._current)
         super().__init__(self._arrange(_options(dataset, episode), episode))
         self.add_class("craftax-inspector")
         self._connect()
@@ -157,6 +169,7 @@ def _connect(self: Inspector) -> None:
     self.timeline.on_click(lambda x, _, step: self._jump(step if step >= 0 else step_at(self.trace, x)))
     for board in (self.board, self.timeline):
         board.on_key(self._key)
+    self.board.on_shown(self.words.warm)
 
 # %% ../../nbs/widgets.inspector.ipynb #8a760b10
 @patch
@@ -181,10 +194,10 @@ def _trace(self: Inspector, number: int) -> Trace:
 def _live_trace(self: Inspector, number: int, agents: Sequence[Agent]) -> Trace:
     "The trace of an episode that was played here"
     played, player = self.live[number]
-    episode, hidden, readings = to_episode(played), hidden_states_along(played), []
+    episode, held, readings = to_episode(played), hidden_states_along(played), []
     for agent in agents:
-        own = hidden if agent.spec.hidden_dim and agent.recipe == player.recipe else None
-        readings.append(read(agent, episode, own, "another agent played here, without its hidden states"))
+        own = held if agent.spec.hidden_dim and agent.recipe == player.recipe else (None, None)
+        readings.append(read(agent, episode, *own, "another agent played here, without its hidden states"))
     title = f"played here {-number}"
     return trace_of(World(self.dataset.env_name), title, episode, readings, self.gamma, played.states)
 
@@ -196,10 +209,7 @@ def go(self: Inspector, number: int, step: int = 0) -> None:
     self.trace = self._trace(number)
     self.number, last = number, len(self.trace) - 1
     self.trace.check(step)
-    curves = [(colour, f"V, {r.name}") for r, colour in zip(self.trace.readings, AGENTS, strict=False)]
-    curves += [(RETURN, f"return-to-go, discount {self.gamma:g}")]
-    names = "".join(f'<span style="color:{colour};margin:0 18px 0 0">■ {name}</span>' for colour, name in curves)
-    self.legend.value = f'{names}<span style="opacity:.7">click to go there</span>'
+    self.legend.value = legend_html(self.trace)
     self.timeline.content = timeline_html(self.trace)
     self.slider.max = self.player.max = last
     if self.slider.value == step:
@@ -235,17 +245,46 @@ def show(self: Inspector, step: int) -> None:
 @patch
 def _scene(self: Inspector) -> Scene:
     "The state as it is now, with the agents' answers"
-    hidden = [self.words.hidden_state(i) for i in range(len(self.trace.readings))]
-    own, codes, edits, answers = scene_of(self.trace, self.step), self.editing.codes, self.editing.edits, []
-    for i, (reading, (hidden_state, source)) in enumerate(zip(self.trace.readings, hidden, strict=True)):
-        if not edits and source in ("", "recorded"):
-            answers.append(own.answers[i])
-        elif reading.agent is None:
-            answers.append((None, float("nan")))
-        else:
-            answers.append(judge(self.trace, i, self.step, codes, hidden_state))
-    sources = tuple(source for _, source in hidden)
-    return Scene(self.step, codes, tuple(answers), edits, sources, self._badge())
+    own = scene_of(self.trace, self.step).answers
+    answers = tuple(self._answer(i, answer) for i, answer in enumerate(own))
+    return Scene(self.step, self.editing.codes, answers, self.editing.edits, self._badge())
+
+
+@patch
+def _answer(self: Inspector, which: int, own: Answer) -> Answer:
+    "What an agent makes of the state that is shown; `own` is what the trace holds, which stays where nothing differs"
+    reading, held = self.trace.readings[which], self.words.hidden_state(which)
+    if not self.words.edited and not held.stale and held.source == own.source:
+        return own
+    if reading.agent is None:
+        return Answer(None, float("nan"))
+    probs, value = judge(self.trace, which, self.step, self.editing.codes, held.vector)
+    before, unedited = float("nan"), self.words.unedited(which)
+    if unedited is not None:
+        before = judge(self.trace, which, self.step, self.trace.episode.codes[self.step], unedited)[1]
+    return Answer(probs, value, held.source, held.stale, held.note, before)
+
+# %% ../../nbs/widgets.inspector.ipynb #f38d7295
+@patch
+def _standing(
+    self: Inspector,
+    which: int,  # of the readings
+    edited: bool,  # of the state as it is shown, or of the unedited one
+) -> Standing:
+    "What an agent holds in the state, so that plays from there begin with the V that is shown"
+    self.words.embedder.settle()
+    reading, codes = self.trace.readings[which], self.trace.episode.codes
+    shown = edited or not self.editing.edits
+    held = self.words.hidden_state(which) if shown else self.words.before(which)
+    past = past_of(self.trace, self.step, reading.agent.recipe.history) if reading.agent.recipe else None
+    return Standing(memory_before(reading, codes, self.step), held.vector, held.age, past)
+
+
+@patch
+def _current(self: Inspector) -> tuple[Trace, Scene, Editing]:
+    "What is shown, once all that it needs is embedded"
+    self.words.embedder.settle()
+    return self.trace, self.scene, self.editing
 
 # %% ../../nbs/widgets.inspector.ipynb #a1afde3f
 @patch

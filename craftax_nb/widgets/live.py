@@ -56,7 +56,7 @@ def _state(player: EpisodePlayer):
 # %% ../../nbs/widgets.live.ipynb #409f7a33
 def hidden_states_along(
     record: Record,  # of one episode
-) -> np.ndarray | None:  # (T + 1, hidden_dim) float32, None for an agent that reads none
-    "The hidden states that the agent held, one for each observation of the episode"
-    hidden = record.hidden_state
-    return None if hidden is None else np.concatenate([hidden, hidden[-1:]])
+) -> tuple[np.ndarray | None, np.ndarray | None]:  # (T + 1, hidden_dim) float32, (T + 1,) int; None if it reads none
+    "The hidden states that the agent held, one for each observation of the episode, and their ages in steps"
+    hidden, ages = record.hidden_state, record.hidden_age
+    return (None, None) if hidden is None else (np.concatenate([hidden, hidden[-1:]]), np.append(ages, ages[-1] + 1))

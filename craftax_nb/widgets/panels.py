@@ -10,16 +10,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .trace import Trace
+from .trace import Reading, Trace
 from ..world.codes import unpack
 
 # %% auto #0
-__all__ = ['AGENTS', 'RETURN', 'MARK', 'FALL', 'RISE', 'NO_BELONGINGS', 'PLAYER_NEEDS', 'WIDE', 'HIGH', 'LINE', 'Scene',
-           'scene_of', 'plain', 'status_html', 'values_html', 'bars_html', 'x_of', 'step_at', 'timeline_html']
+__all__ = ['AGENTS', 'RETURN', 'MARK', 'FALL', 'RISE', 'NO_BELONGINGS', 'PLAYER_NEEDS', 'WIDE', 'HIGH', 'LINE', 'Answer', 'Scene',
+           'scene_of', 'plain', 'status_html', 'values_html', 'bars_html', 'x_of', 'step_at', 'legend_html',
+           'timeline_html']
 
 # %% ../../nbs/widgets.panels.ipynb #eb0bb4b8
 AGENTS = ("#2f80ed", "#b05ce6")  # of the first agent and the second
 RETURN, MARK, FALL, RISE = "#e07b39", "#27ae60", "#e2574c", "#27ae60"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    "What an agent makes of the state that is shown"
+
+    probs: np.ndarray | None  # (actions,) float32
+    value: float
+    source: str = ""  # which hidden state it read, in a few words; "" for a plain agent
+    stale: bool = False  # whether that belongs to another state or text than the one that is shown
+    note: str = ""  # what is awaited, or what went wrong
+    unedited: float = float("nan")  # V of the unedited state with its own text, where that was embedded
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +41,8 @@ class Scene:
 
     step: int
     codes: np.ndarray  # (width,) uint8
-    answers: tuple  # of each reading: (policy (actions,) or None, V)
+    answers: tuple[Answer, ...]  # of each reading
     edits: tuple[str, ...] = ()  # what was changed, in words
-    sources: tuple[str, ...] = ("", "")  # of each reading: which hidden state the agent read, "" for a plain agent
     badge: str = ""  # why V may mean little here
 
 # %% ../../nbs/widgets.panels.ipynb #8610d8f0
@@ -40,9 +52,10 @@ def scene_of(
 ) -> Scene:
     "The episode's own state at a step"
     step = trace.check(step)
-    answers = tuple((None if r.probs is None else r.probs[step], float(r.value[step])) for r in trace.readings)
-    sources = tuple("recorded" if r.hidden is not None else "" for r in trace.readings)
-    return Scene(step, trace.episode.codes[step], answers, sources=sources)
+    probs = [None if r.probs is None else r.probs[step] for r in trace.readings]
+    values = [(float(r.value[step]), r.about_hidden(step)) for r in trace.readings]
+    answers = tuple(Answer(p, *value) for p, value in zip(probs, values, strict=True))
+    return Scene(step, trace.episode.codes[step], answers)
 
 
 def plain(name: str) -> str:
@@ -123,23 +136,41 @@ def values_html(
 ) -> str:  # HTML
     "A line for each agent, and the return-to-go of the episode as it was played"
     rows = []
-    for reading, (_, value), colour, source in zip(trace.readings, scene.answers, AGENTS, scene.sources, strict=False):
-        rows.append(_value_row(reading.name, value, float(reading.value[scene.step]), colour))
-        why = reading.lacking if not np.isfinite(value) else f"told: {source}" if source else ""
-        rows.append(f'<tr><td colspan="3" class="craftax-told">{html.escape(why)}</td></tr>' if why else "")
+    for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
+        before = float(reading.value[scene.step])
+        rows.append(_value_row(reading.name, answer, before, colour))
+        rows += [f'<tr><td colspan="3" class="craftax-source">{x}</td></tr>' for x in _about(reading, answer, before)]
     name = f'<td style="color:{RETURN}">■ return-to-go, as played, discount {trace.gamma:g}</td>'
     rows.append(f"<tr>{name}<td><b>{_number(float(trace.return_to_go[scene.step]))}</b></td><td></td></tr>")
     return f'<table class="craftax-values">{"".join(rows)}</table>'
 
 
-def _value_row(name: str, value: float, before: float, colour: str) -> str:
-    "An agent, its V, and the change of V from that of the unedited state"
+def _value_row(name: str, answer: Answer, before: float, colour: str) -> str:
+    "An agent, its V, and the change of V from that of the unedited state; grey and without a change where V is stale"
     was = f"{_number(before)} before the change" if np.isfinite(before) else ""
+    grey, change = (' style="opacity:.35"', "") if answer.stale else ("", _change(answer.value - before))
     return (
         f'<tr><td style="color:{colour}">■ {html.escape(name)}</td>'
-        f'<td class="craftax-value"><b>V {_number(value)}</b></td>'
-        f'<td class="craftax-change" title="{was}">{_change(value - before)}</td></tr>'
+        f'<td class="craftax-value"{grey}><b>V {_number(answer.value)}</b></td>'
+        f'<td class="craftax-change" title="{was}">{change}</td></tr>'
     )
+
+# %% ../../nbs/widgets.panels.ipynb #4c84f9c0
+def _about(reading: Reading, answer: Answer, before: float) -> list[str]:
+    "Lines, as HTML, about where an agent's V comes from"
+    if not np.isfinite(answer.value):
+        return [html.escape(reading.lacking)] if reading.lacking else []
+    if not answer.source:
+        return []
+    source = f"hidden state {html.escape(answer.source)}"
+    if answer.stale:
+        note = f": {html.escape(answer.note)}" if answer.note else ""
+        return [f'<b style="color:{RETURN}">{source}</b>{note}']
+    lines, unedited = [source], answer.unedited
+    if np.isfinite(unedited) and not abs(unedited - before) < 5e-4:
+        change = _change(answer.value - unedited) or "none"
+        lines.append(f"the unedited state with its own text: V {_number(unedited)}, change from there {change}")
+    return lines
 
 # %% ../../nbs/widgets.panels.ipynb #08376435
 def _bar(p: float, was: float, colour: str) -> str:
@@ -158,10 +189,11 @@ def bars_html(
     "The likeliest actions of each agent, and which one was played"
     step, names = scene.step, trace.world.action_names
     played = int(trace.episode.action[step]) if step < len(trace.episode) else -1
-    policies = []  # of each agent: probabilities now and of the unedited state, colour
-    for reading, (probs, _), colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
-        if probs is not None:
-            policies.append((probs, probs if reading.probs is None else reading.probs[step], colour))
+    policies = []  # of each agent: probabilities now and of the unedited state, colour, style of a stale one
+    for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
+        if answer.probs is not None:
+            before = answer.probs if reading.probs is None or answer.stale else reading.probs[step]
+            policies.append((answer.probs, before, colour, ";opacity:.35" * answer.stale))
     if not policies:
         chance = np.exp(trace.episode.log_prob[step]) if played >= 0 else 0
         text = f"played {plain(names[played])} with probability {chance:.0%}" if played >= 0 else ""
@@ -174,10 +206,10 @@ def bars_html(
 def _action_row(name: str, action: int, policies: list[tuple]) -> str:
     "One action: a bar, a probability and a change in percentage points for each agent"
     numbers, bars = [], []
-    for probs, before, colour in policies:
+    for probs, before, colour, stale in policies:
         p, was = float(probs[action]), float(before[action])
-        bars.append(_bar(p, was, colour))
-        numbers.append(f'<td style="color:{colour};text-align:right">{p:.1%}</td>')
+        bars.append(_bar(p, was, colour + stale))
+        numbers.append(f'<td style="color:{colour};text-align:right{stale}">{p:.1%}</td>')
         numbers.append(f'<td style="text-align:right;min-width:34px">{_change(100 * (p - was), 1)}</td>')
     first = f'<td style="white-space:nowrap;padding-right:8px">{name}</td><td style="width:40%">{"".join(bars)}</td>'
     return f"<tr>{first}{''.join(numbers)}</tr>"
@@ -211,7 +243,26 @@ def _lines(trace: Trace) -> tuple[str, float, float, float]:
     for x, colour, dash in curves:
         points = " ".join(f"{x_of(trace, s):.1f},{y(float(x[s])):.1f}" for s in steps if np.isfinite(x[s]))
         svg.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5" {dash}/>')
+    cuts = [(v, colour) for v, colour in zip(trace.cut_values, AGENTS, strict=False) if np.isfinite(v)]
+    svg += [_rhombus(x_of(trace, len(trace) - 1), y(v), colour) for v, colour in cuts]
     return "".join(svg), high, low, y(0)
+
+
+def _rhombus(x: float, y: float, colour: str) -> str:
+    "The mark of V at a cut"
+    points = f"{x:.1f},{y - 6:.1f} {x + 5:.1f},{y:.1f} {x:.1f},{y + 6:.1f} {x - 5:.1f},{y:.1f}"
+    return f'<polygon points="{points}" fill="{colour}"><title>V where the episode was cut</title></polygon>'
+
+# %% ../../nbs/widgets.panels.ipynb #9561bfb1
+def legend_html(trace: Trace) -> str:
+    "What the curves of the timeline are"
+    curves = [(colour, f"■ V, {r.name}") for r, colour in zip(trace.readings, AGENTS, strict=False)]
+    curves.append((RETURN, f"■ return-to-go (rewards only), discount {trace.gamma:g}"))
+    if np.isfinite(trace.cut_values).any():
+        curves.append(("inherit", "◆ V where the episode was cut"))
+    span = '<span style="color:{};margin:0 18px 0 0">{}</span>'
+    names = "".join(span.format(colour, html.escape(name)) for colour, name in curves)
+    return f'{names}<span style="opacity:.7">click to go there</span>'
 
 # %% ../../nbs/widgets.panels.ipynb #d9475b88
 def _achievements(trace: Trace, lines: int = 4) -> str:

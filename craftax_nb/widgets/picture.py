@@ -52,9 +52,9 @@ def picture(
 def _draw_policy(axes, trace: Trace, scene: Scene, top: int = 8) -> None:
     "The likeliest actions as bars"
     known = [
-        (probs, r.name, colour)
-        for r, (probs, _), colour in zip(trace.readings, scene.answers, AGENTS, strict=False)
-        if probs is not None
+        (answer.probs, r.name, colour, 0.35 if answer.stale else 1)
+        for r, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False)
+        if answer.probs is not None
     ]
     if not known:
         axes.axis("off")
@@ -62,21 +62,27 @@ def _draw_policy(axes, trace: Trace, scene: Scene, top: int = 8) -> None:
     best = np.argsort(-known[0][0], kind="stable")[:top][::-1]
     played = int(trace.episode.action[scene.step]) if scene.step < len(trace.episode) else -1
     height, at = 0.75 / len(known), np.arange(top)
-    for i, (probs, name, colour) in enumerate(known):
-        axes.barh(at + height * (len(known) / 2 - 0.5 - i), probs[best], height, color=colour, label=name)
+    for i, (probs, name, colour, alpha) in enumerate(known):
+        y = at + height * (len(known) / 2 - 0.5 - i)
+        axes.barh(y, probs[best], height, color=colour, label=name, alpha=alpha)
     axes.set_yticks(at, [plain(trace.world.action_names[a]) + (" (played)" if a == played else "") for a in best])
     axes.set_title("policy", fontsize=8, loc="left")
 
 # %% ../../nbs/widgets.picture.ipynb #84ee2750
 def _draw_values(axes, trace: Trace, scene: Scene) -> None:
     "V and return-to-go along the episode, achievements as dots"
-    axes.plot(trace.return_to_go, color=RETURN, ls="--", lw=1, label=f"return-to-go, discount {trace.gamma:g}")
+    to_go = f"return-to-go (rewards only), discount {trace.gamma:g}"
+    axes.plot(trace.return_to_go, color=RETURN, ls="--", lw=1, label=to_go)
     texts = []
-    for reading, (_, value), colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
+    for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
         axes.plot(reading.value, color=colour, lw=1.2, label=f"V, {reading.name}")
-        axes.plot(scene.step, value, "o", color=colour, ms=5)
-        change = f" ({value - reading.value[scene.step]:+.2f})" if scene.edits else ""
-        texts.append(f"{value:.2f}{change}")
+        axes.plot(scene.step, answer.value, "o", color=colour, ms=5, alpha=0.35 if answer.stale else 1)
+        change = f" ({answer.value - reading.value[scene.step]:+.2f})" if scene.edits else ""
+        texts.append(f"hidden state {answer.source}" if answer.stale else f"{answer.value:.2f}{change}")
+    name = "V where the episode was cut"
+    for value, colour in zip(trace.cut_values, AGENTS, strict=False):
+        axes.plot(len(trace) - 1, value, "D", color=colour, ms=5, label=name, clip_on=False)
+        name = None  # once in the legend
     steps, bottom = [step for step, _ in trace.events], axes.get_ylim()[0]
     axes.plot(steps, [bottom] * len(steps), "o", color=MARK, ms=4, label="achievements", clip_on=False)
     axes.axvline(scene.step, color="0.3", lw=1)
@@ -120,19 +126,19 @@ def state_table(
     trace: Trace,
     scene: Scene,
 ) -> pd.DataFrame:
-    "One row an agent and action: its probability and V at the state, and both at the unedited one"
+    "One row an agent and action: probability and V at the state (NaN where they are stale), and at the unedited one"
     rows = []
-    for r, (probs, value), source in zip(trace.readings, scene.answers, scene.sources, strict=False):
+    for r, answer in zip(trace.readings, scene.answers, strict=False):
         about = {
             "step": scene.step,
             "edits": "; ".join(scene.edits),
             "agent": r.name,
-            "told": source,
-            "V": value,
+            "hidden_state": answer.source,
+            "V": float("nan") if answer.stale else answer.value,
             "V_unedited": float(r.value[scene.step]),
         }
         was = r.probs[scene.step] if r.probs is not None else np.full(len(trace.world.action_names), np.nan)
         for a, name in enumerate(trace.world.action_names):
-            probability = np.nan if probs is None else float(probs[a])
+            probability = np.nan if answer.probs is None or answer.stale else float(answer.probs[a])
             rows.append({**about, "action": name, "probability": probability, "probability_unedited": float(was[a])})
     return pd.DataFrame(rows)

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 
 import ipywidgets as widgets
 import numpy as np
@@ -15,27 +17,33 @@ from fastcore.basics import patch
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
 from ..probing.language import GARBAGE
+from .embedder import Embedder, SharedLabeller, load_labeller
 from .trace import Trace
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['HIDDEN_CHOICES', 'text_of', 'Words']
+__all__ = ['HIDDEN_CHOICES', 'Held', 'text_of', 'past_of', 'Words']
 
 # %% ../../nbs/widgets.words.ipynb #05cd4cd1
 HIDDEN_CHOICES = {
-    "recorded": "the hidden state that belongs to this step in the data, whatever is edited",
-    "real": "of the text below, embedded when you ask for it",
+    "own": "as recorded; after an edit, of the edited state's own text, which the language model then reads",
+    "recorded": "as it was recorded at this step, whatever is edited",
+    "text": "of the text below, embedded when you ask for it",
     "zero": "the mean of all labels, which tells the agent nothing",
     "shuffled": "of the state half an episode away",
     "garbage": "of a text without meaning, the one that the probes use",
 }
 
 
-def _labeller(recipe: Recipe):
-    "The language model of a recipe, loaded on this machine"
-    from craftax_nb.lm.live import Labeller
+@dataclass(frozen=True, eq=False)
+class Held:
+    "The hidden state that an agent reads now"
 
-    return Labeller(recipe)
+    vector: np.ndarray | None  # (hidden_dim,) float32; None for a plain agent
+    source: str = ""  # what it is, in a few words that follow "hidden state"; "" for a plain agent
+    stale: bool = False  # whether it belongs to another state or text than the one that is shown
+    note: str = ""  # what is awaited, or what went wrong
+    age: int = 0  # steps since it was computed
 
 # %% ../../nbs/widgets.words.ipynb #6c450413
 def text_of(
@@ -47,9 +55,15 @@ def text_of(
     "The text that the language model reads about a state at a step, with the states before it if the recipe says so"
     if recipe is None:
         return describe(codes)
-    before = np.concatenate([np.zeros((recipe.history, len(codes)), np.uint8), trace.episode.codes[:step]])
-    past = before[len(before) - recipe.history :, None] if recipe.history else None
+    past = past_of(trace, step, recipe.history)[:, None] if recipe.history else None
     return observation_texts(codes[None], recipe.text_format, past)[0]
+
+
+def past_of(trace: Trace, step: int, history: int) -> np.ndarray:  # (history, width) uint8, oldest first
+    "The states before a step, zeros where the episode hadn't begun"
+    codes = trace.episode.codes
+    before = np.concatenate([np.zeros((history, codes.shape[1]), np.uint8), codes[:step]])
+    return before[len(before) - history :]
 
 # %% ../../nbs/widgets.words.ipynb #c318cff1
 class Words(widgets.VBox):
@@ -58,10 +72,10 @@ class Words(widgets.VBox):
     def __init__(
         self,
         changed: Callable,  # () -> None, when the agents read another hidden state
-        labeller: Callable = _labeller,  # recipe -> what has `of_texts(texts) -> (n, dim)`
+        make_labeller: Callable = load_labeller,  # recipe -> what has `of_texts(texts) -> (n, dim)`
     ):
-        self.changed, self.make_labeller = changed, labeller
-        self.labellers, self.vectors = {}, {}  # by recipe's hash: labellers, and (text, hidden state)
+        self.changed, self.embedder = changed, Embedder(self._arrived, make_labeller)
+        self.asked = {}  # by recipe's hash: the text that was to be embedded
         self.own = self.quiet = False  # whether the text was typed; whether changes come from here
         self.menu = widgets.ToggleButtons(
             options=list(HIDDEN_CHOICES), style={"button_width": "auto"}, tooltips=list(HIDDEN_CHOICES.values())
@@ -93,14 +107,15 @@ def reset(self: Words) -> None:
 
 
 @patch
-def labeller(self: Words, recipe: Recipe):
-    "The labeller of a recipe, made when it is first needed"
-    key = recipe.hash
-    if key not in self.labellers:
-        self.note.value = f"loading {html.escape(recipe.model)} …"
-        self.labellers[key] = self.make_labeller(recipe)
-        self.note.value = ""
-    return self.labellers[key]
+def labeller(self: Words, recipe: Recipe) -> SharedLabeller:
+    "The labeller of a recipe, loaded when it is first needed"
+    return self.embedder.labeller(recipe)
+
+
+@patch
+def warm(self: Words) -> None:
+    "Loads the language models in the background, so that the first edit doesn't wait for them"
+    self._want([(self.trace.readings[i].agent.recipe, GARBAGE) for i in self.reading_agents])
 
 # %% ../../nbs/widgets.words.ipynb #75b282d2
 @patch
@@ -113,19 +128,21 @@ def show(
 ) -> None:
     "Shows another state"
     self.trace, self.step, self.codes, self.own = trace, step, codes, self.own and not fresh
+    self.edited = not np.array_equal(codes, trace.episode.codes[step])
     recipe = trace.readings[self.reading_agents[0]].agent.recipe if self.reading_agents else None
     self.quiet = True
-    if fresh and self.menu.value == "real":
-        self.menu.value = "recorded"
+    if fresh and self.menu.value == "text":
+        self.menu.value = "own"
     if not self.own:
         self.area.value = text_of(trace, step, codes, recipe)
     self.quiet = False
     self.area.disabled = recipe is not None and recipe.text_format == "image"
     self.menu.disabled = self.embed.disabled = recipe is None
-    self.about.value = _about(recipe)
+    self.about.value = _about_recipe(recipe)
+    self._want()
 
 
-def _about(recipe: Recipe | None) -> str:
+def _about_recipe(recipe: Recipe | None) -> str:
     "One line about a recipe"
     if recipe is None:
         return "<i>these agents read no text: choose one with language to see what its hidden state does</i>"
@@ -147,61 +164,124 @@ def _choose(self: Words) -> None:
     self.note.value = ""
     if self.quiet:
         return
-    if self.menu.value == "real":
+    if self.menu.value == "text":
         self.ask()
     else:
+        self._want()
         self.changed()
+
+
+@patch
+def ask(self: Words) -> None:
+    "Has the text in the box embedded for each agent that reads hidden states"
+    self.embedder.retry()
+    for recipe in [self.trace.readings[i].agent.recipe for i in self.reading_agents]:
+        own = text_of(self.trace, self.step, self.codes, recipe)
+        self.asked[recipe.hash] = self.area.value if self.own else own
+    self.quiet, self.menu.value, self.quiet = True, "text", False
+    self._want()
+    self._arrived()
 
 # %% ../../nbs/widgets.words.ipynb #5556f1f8
 @patch
-def ask(self: Words) -> None:
-    "Embeds the text in the box for each agent that reads hidden states"
-    try:
-        for i in self.reading_agents:
-            recipe = self.trace.readings[i].agent.recipe
-            text = self.area.value if self.own else text_of(self.trace, self.step, self.codes, recipe)
-            self.vectors[recipe.hash] = text, self.labeller(recipe).of_texts([text])[0]
-    except Exception as e:  # whatever a missing or broken model raises is shown
-        self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'
-        return
-    self.note.value = ""
-    if self.menu.value == "real":
-        self.changed()
-    self.menu.value = "real"
+def needs(
+    self: Words,
+    which: int,  # of the readings, of an agent that reads hidden states
+) -> list[str]:  # the first is the one that it is to read
+    "Texts that must be embedded for an agent's answers"
+    reading, choice = self.trace.readings[which], self.menu.value
+    recipe, before, known = reading.agent.recipe, self.trace.episode.codes, reading.hidden is not None
+    if choice == "text":
+        return [self.asked[recipe.hash]]
+    if choice == "garbage":
+        return [GARBAGE]
+    if choice == "shuffled" and not known:
+        return [text_of(self.trace, self.other, before[self.other], recipe)]
+    if choice == "own" and (self.edited or not known):
+        texts = [text_of(self.trace, self.step, self.codes, recipe)]
+        old = not known or reading.ages is None or reading.ages[self.step]
+        return texts + [text_of(self.trace, self.step, before[self.step], recipe)] * bool(self.edited and old)
+    return []
+
+
+@patch(as_prop=True)
+def other(self: Words) -> int:
+    "The step half an episode away"
+    return (self.step + len(self.trace) // 2) % len(self.trace)
+
+# %% ../../nbs/widgets.words.ipynb #09cc549f
+@patch
+def _want(self: Words, last: Sequence[tuple[Recipe, str]] = ()) -> None:
+    "Has embedded what the agents need: what each of them is to read, then the rest"
+    recipes = {i: self.trace.readings[i].agent.recipe for i in self.reading_agents}
+    in_turn = zip_longest(*([(recipe, text) for text in self.needs(i)] for i, recipe in recipes.items()))
+    self.embedder.want([*(x for row in in_turn for x in row if x), *last])
+
+
+@patch
+def _arrived(self: Words) -> None:
+    "Something was embedded, or could not be"
+    errors = [note for i in self.reading_agents if (note := self.hidden_state(i).note)]
+    self.note.value = "".join(f"<div>{html.escape(note)}</div>" for note in dict.fromkeys(errors))
+    self.changed()
 
 # %% ../../nbs/widgets.words.ipynb #c34b51a6
 @patch
 def hidden_state(
     self: Words,
     which: int,  # of the readings
-) -> tuple[np.ndarray | None, str]:  # (hidden_dim,) float32, and what it is in a few words
-    "The hidden state that an agent reads now; (None, '') for a plain one"
+) -> Held:
+    "The hidden state that an agent reads now"
     reading, choice = self.trace.readings[which], self.menu.value
     if which not in self.reading_agents:
-        return None, ""
-    mean, recipe = np.asarray(reading.agent.hidden_mean, np.float32), reading.agent.recipe
+        return Held(None)
     if choice == "zero":
-        return mean, "zero"
-    if choice == "recorded":
-        return (mean, "zero, for none is recorded") if reading.hidden is None else (reading.hidden[self.step], choice)
-    if choice == "real":
-        return self._embedded(recipe, mean)
-    other = (self.step + len(self.trace) // 2) % len(self.trace)
-    if choice == "garbage":
-        return self.labeller(recipe).of_texts([GARBAGE])[0], "garbage"
-    if reading.hidden is not None:
-        return reading.hidden[other], f"of step {other}"
-    text = text_of(self.trace, other, self.trace.episode.codes[other], recipe)
-    return self.labeller(recipe).of_texts([text])[0], f"of step {other}"
+        return Held(np.asarray(reading.agent.hidden_mean, np.float32), "zero: the mean of all")
+    if choice == "shuffled" and reading.hidden is not None:
+        return Held(reading.hidden[self.other], f"of step {self.other}")
+    needs = self.needs(which)
+    return self._embedded(which, needs[0]) if needs else self._recorded(which)
+
+
+@patch
+def _recorded(self: Words, which: int, note: str = "") -> Held:
+    "The hidden state of the step in the data, which is stale after an edit; where there is none, the mean of all"
+    reading = self.trace.readings[which]
+    if reading.hidden is None:
+        return Held(np.asarray(reading.agent.hidden_mean, np.float32), "zero, for none is recorded", True, note)
+    held = self.before(which)
+    about = "of the unedited state" if self.edited else held.source
+    return Held(held.vector, about, self.edited or bool(note), note, held.age)
 
 # %% ../../nbs/widgets.words.ipynb #dd1a71bd
 @patch
-def _embedded(self: Words, recipe: Recipe, mean: np.ndarray) -> tuple[np.ndarray, str]:
-    "The hidden state of the text that was embedded last, and whether the text is still the same"
-    text, vector = self.vectors.get(recipe.hash, ("", None))
+def _embedded(self: Words, which: int, text: str) -> Held:
+    "The hidden state of a text, or, until it is known, the recorded one"
+    recipe, choice = self.trace.readings[which].agent.recipe, self.menu.value
+    vector = self.embedder.get(recipe, text)
     if vector is None:
-        return mean, "zero, until the text is embedded"
-    now = self.area.value if self.own else text_of(self.trace, self.step, self.codes, recipe)
-    if text != now:
-        return vector, "of an earlier text: embed it again"
-    return vector, "your text" if self.own else "real"
+        error = self.embedder.error(recipe, text)
+        return self._recorded(which, error or f"{recipe.model} reads the text")
+    if choice == "text":
+        own = text_of(self.trace, self.step, self.codes, recipe)
+        if text != (self.area.value if self.own else own):
+            return Held(vector, "of an earlier text: embed it again", True)
+        return Held(vector, "of its own text" if text == own else "of your text")
+    return Held(vector, {"own": "of its own text", "garbage": "of nonsense"}.get(choice, f"of step {self.other}"))
+
+
+@patch
+def before(self: Words, which: int) -> Held:
+    "The hidden state that an agent reads at the unedited state beside an edited one"
+    reading = self.trace.readings[which]
+    if which not in self.reading_agents or reading.hidden is None:
+        return Held(self.unedited(which))
+    age = 0 if reading.ages is None else int(reading.ages[self.step])
+    return Held(reading.hidden[self.step], reading.about_hidden(self.step), age=age)
+
+
+@patch
+def unedited(self: Words, which: int) -> np.ndarray | None:  # (hidden_dim,) float32
+    "The hidden state of the unedited state's own text, where the state is edited and that is embedded too"
+    needs = self.needs(which) if which in self.reading_agents else []
+    return self.embedder.get(self.trace.readings[which].agent.recipe, needs[1]) if len(needs) > 1 else None
