@@ -8,14 +8,13 @@ __all__ = ['ChainStep', 'StepFailed', 'papermill_arguments', 'what_went_wrong', 
 # %% ../../nbs/jobs.chain.ipynb #f7fd1246
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .files import project_root, read_json, resolve, show_path, write_json
+from .files import project_root, read_json, remove_whole, resolve, show_path, write_json
 from .processes import end_process, start_process
 from .provenance import code_cells, library_hash, short_hash
 from .runs import metric_rows, read_status
@@ -181,7 +180,7 @@ def _clear(run_dir: Path, ours: bool) -> None:
     "Removes a step's old outputs; raises StepFailed if another chain or a person made them"
     if not ours:
         raise StepFailed(f"{show_path(run_dir)} was not made by this chain; move it away")
-    shutil.rmtree(run_dir)
+    remove_whole(run_dir)
 
 # %% ../../nbs/jobs.chain.ipynb #b0a7cfa8
 def _wait_for(run_dir: Path | None, seconds: float = 15) -> None:

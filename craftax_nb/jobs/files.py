@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['project_root', 'resolve', 'show_path', 'sync_path', 'is_disk_full', 'whole_file', 'write_text', 'write_json',
-           'read_json', 'whole_folder', 'remove', 'remove_leftovers', 'CrashPoints', 'git_revision']
+           'read_json', 'whole_folder', 'remove_whole', 'remove_leftovers', 'CrashPoints', 'git_revision']
 
 # %% ../../nbs/jobs.files.ipynb #d393544b
 import contextlib
@@ -170,7 +170,7 @@ def whole_folder(
         replaced = _put(temporary, final)
     sync_path(final.parent)
     if replaced:
-        shutil.rmtree(replaced)
+        shutil.rmtree(replaced, ignore_errors=True)
 
 # %% ../../nbs/jobs.files.ipynb #077f5357
 def _put(temporary: Path, final: Path) -> Path | None:  # where the older folder is now
@@ -193,7 +193,7 @@ def _exchange(a: Path, b: Path) -> bool:  # False where the system or the file s
     return rename is not None and rename(-100, os.fsencode(a), -100, os.fsencode(b), 2) == 0  # -100: from here
 
 # %% ../../nbs/jobs.files.ipynb #8622fe53
-def remove(path: str | Path) -> None:
+def remove_whole(path: str | Path) -> None:
     "Removes a file or a folder, if it is there; after a kill it is there as it was, or gone"
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
@@ -201,8 +201,9 @@ def remove(path: str | Path) -> None:
         _discard(gone)
         path.rename(gone)
         sync_path(path.parent)
-        path = gone
-    _discard(path)
+        shutil.rmtree(gone, ignore_errors=True)  # what stays, as on NFS where a file is open, is a leftover
+    else:
+        path.unlink(missing_ok=True)
 
 # %% ../../nbs/jobs.files.ipynb #acd064a7
 def remove_leftovers(*folders: str | Path) -> None:

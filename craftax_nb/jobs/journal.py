@@ -7,11 +7,10 @@ __all__ = ['LEAST_EPISODES', 'too_few', 'format_number', 'changed_params', 'entr
 
 # %% ../../nbs/jobs.journal.ipynb #2b1cb76f
 import datetime
-import os
 import re
 from pathlib import Path
 
-from .files import project_root, read_json, show_path
+from .files import project_root, read_json, show_path, write_text
 
 # %% ../../nbs/jobs.journal.ipynb #a0ff2b47
 LEAST_EPISODES = 30  # under which nobody is ranked
@@ -61,9 +60,7 @@ def write_entry(run_dir: Path) -> None:
     "Writes journal.md into a finished run's folder; an existing one, which a person may have edited, is left alone"
     path = run_dir / "journal.md"
     if not path.exists():
-        temporary = run_dir / f".journal.md.tmp-{os.getpid()}"
-        temporary.write_text(entry(run_dir))
-        os.replace(temporary, path)
+        write_text(path, entry(run_dir))
 
 # %% ../../nbs/jobs.journal.ipynb #2d5a2188
 def merge_journal(
@@ -81,7 +78,5 @@ def merge_journal(
         at = next((i for i, e in enumerate(entries) if heading(e) < heading(entry)), len(entries))
         entries.insert(at, entry)
     if new:
-        temporary = path.with_name(f".JOURNAL.md.tmp-{os.getpid()}")
-        temporary.write_text("\n\n".join(part.strip() for part in (top, *entries)) + "\n")
-        os.replace(temporary, path)
+        write_text(path, "\n\n".join(part.strip() for part in (top, *entries)) + "\n")
     return [heading(e) for e in reversed(new)]

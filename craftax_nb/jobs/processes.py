@@ -9,6 +9,8 @@ __all__ = ['CPU_FLAGS', 'cache_folder', 'use_compile_cache', 'jax_on_cpu', 'set_
 # %% ../../nbs/jobs.processes.ipynb #5b8fb8e9
 import contextlib
 import ctypes
+import errno
+import functools
 import os
 import signal
 import subprocess
@@ -22,12 +24,26 @@ import psutil
 
 # %% ../../nbs/jobs.processes.ipynb #a6b5efe9
 def cache_folder(
-    name: str,  # what for: jax, models, ...
-) -> Path:  # made if missing
-    "A folder of this project in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache)"
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    name: str,  # what for: jax, ...
+    place: str = "",  # another folder
+) -> Path | None:  # made if missing; None, and one warning, where nobody can write
+    "A folder of this project in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), or the folder given"
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"  # a user may have no home
+        folder = Path(place).expanduser() if place else Path(home, "craftax_nb", name)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        return folder
+    except (OSError, RuntimeError) as e:
+        _warn_once(f"no cache for {name}, so that work is done again in each process: {e}; set XDG_CACHE_HOME")
+        return None
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    "Warns once in a process"
+    warnings.warn(message, stacklevel=3)
 
 # %% ../../nbs/jobs.processes.ipynb #d066f72d
 def use_compile_cache() -> Path | None:  # the folder, or None when off
@@ -38,7 +54,8 @@ def use_compile_cache() -> Path | None:  # the folder, or None when off
     if choice.lower() in ("off", "0", "no", "false"):
         return None
     if jax.config.jax_compilation_cache_dir is None:
-        folder = Path(choice).expanduser() if choice else cache_folder("jax")
+        if (folder := cache_folder("jax", choice)) is None:
+            return None
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -20,8 +20,17 @@ from pathlib import Path
 from fastcore.basics import patch
 
 from .attempts import BEAT, STALE, begin_attempt, end_attempt, hold, is_held, last_beat
-from .checkpoints import run_checkpoints, step_of
-from .files import project_root, read_json, remove_leftovers, resolve, show_path, write_json
+from .checkpoints import newest_state, own_folders, run_checkpoints, step_of
+from craftax_nb.jobs.files import (
+    project_root,
+    read_json,
+    remove_leftovers,
+    resolve,
+    show_path,
+    sync_path,
+    write_json,
+    write_text,
+)
 from .journal import write_entry
 from .presets import why_debug
 from .provenance import git_diff, provenance
@@ -157,7 +166,7 @@ def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: st
             )
         return about
     if patch := git_diff():
-        (folder / "git.diff").write_text(patch, errors="surrogateescape")
+        write_text(folder / "git.diff", patch)
     debug = {"debug": why} if (why := why_debug(params)) else {}
     write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **debug, **about})
     return about
@@ -243,24 +252,31 @@ def log(
 # %% ../../nbs/jobs.runs.ipynb #661f4144
 @patch
 def checkpoint_dir(self: Run, step: int) -> Path:
-    "The folder for the checkpoint of `step`; the writer makes it"
+    "The folder for the checkpoint of `step`, which the writer makes; what was logged before it is on the disk then"
     (self.dir / "checkpoints").mkdir(exist_ok=True)
+    _sync_metrics(self.dir)
     return self.dir / "checkpoints" / f"step-{step:06d}"
 
 # %% ../../nbs/jobs.runs.ipynb #4783ba57
 @patch
-def resume(self: Run) -> Path | None:  # the newest checkpoint, None to start from the beginning
-    "Prepares the folder of an interrupted run: removes unfinished files, and metrics after the newest checkpoint"
-    remove_leftovers(self.dir)
-    remove_leftovers(self.dir / "checkpoints")
-    checkpoints = run_checkpoints(self.dir)
-    last = step_of(checkpoints[-1]) if checkpoints else -1
-    rows = metric_rows(self.dir)
-    if rows:
-        temporary = self.dir / ".metrics.jsonl.tmp-0"
-        temporary.write_text("".join(json.dumps(r) + "\n" for r in rows if r["step"] <= last))
-        os.replace(temporary, self.dir / "metrics.jsonl")
-    return checkpoints[-1] if checkpoints else None
+def resume(
+    self: Run,
+    load=lambda folder: None,  # loads a checkpoint's training state, or raises DamagedState
+) -> Path | None:  # the checkpoint to go on from, None to start from the beginning
+    "Prepares an interrupted run's folder: removes unfinished files, and the metrics after the newest state that loads"
+    remove_leftovers(*own_folders(self.dir))
+    checkpoint = newest_state(self.dir, load)
+    last = step_of(checkpoint) if checkpoint else -1
+    if (self.dir / "metrics.jsonl").exists():
+        rows = [json.dumps(row) + "\n" for row in metric_rows(self.dir) if row["step"] <= last]
+        write_text(self.dir / "metrics.jsonl", "".join(rows))
+    return checkpoint
+
+
+def _sync_metrics(folder: Path) -> None:
+    "What was logged is on the disk when this returns"
+    if (folder / "metrics.jsonl").exists():
+        sync_path(folder / "metrics.jsonl")
 
 # %% ../../nbs/jobs.runs.ipynb #63aa2353
 @patch
@@ -321,6 +337,7 @@ _newest = []  # the run that this kernel opened last
 def _end(self: Run, status: str, **more) -> None:
     "Writes the last status and closes the mirror"
     self.is_open = status == "failed"  # a cell can be mended and run again
+    _sync_metrics(self.dir)
     trained = _newest_agent(self.dir)
     self._status(status, **{k: v for k, v in trained.items() if v}, **more)
     end_attempt(self.dir, self.attempt, status)
