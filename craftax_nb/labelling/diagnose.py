@@ -256,7 +256,8 @@ def _label_sets(sides: tuple, dataset) -> list[Labels]:
         raise ValueError(f"the dataset is needed {where}: diagnose(a, b, load_dataset(...))")
     sizes, hashes = {len(s.pointer) for s in sets}, {h for s in sets if (h := s.info.get("dataset_hash"))}
     if dataset is not None:
-        sizes, hashes = sizes | {dataset.num_transitions}, hashes | {dataset.hash}
+        sizes = sizes | {dataset.num_transitions}
+        hashes = {dataset.hash} | {h for h in hashes if not dataset.known_as(h)}
     if len(sizes) > 1 or len(hashes) > 1:
         sources = f"transitions {sorted(sizes)}, hashes {sorted(hashes)}"
         raise ValueError(f"not of one dataset: {sources}; give the dataset that was labelled")

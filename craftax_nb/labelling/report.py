@@ -52,10 +52,10 @@ def label_sample(
     most: int = 2000,  # labels
 ) -> tuple[np.ndarray, np.ndarray]:
     "Rows of some labels, ascending, and for each the first transition that points at it"
-    rows = np.sort(np.random.default_rng(seed).permutation(len(labels))[:most])
     labelled = np.flatnonzero(labels.pointer >= 0)
-    _, first = np.unique(labels.pointer[labelled], return_index=True)
-    return rows, labelled[first][rows]
+    rows, first = np.unique(labels.pointer[labelled], return_index=True)  # a view's labels have rows of others too
+    some = np.sort(np.random.default_rng(seed).permutation(len(rows))[:most])
+    return rows[some], labelled[first][some]
 
 
 def principal_components(

@@ -23,7 +23,7 @@ from .recipe import Recipe, RecipeError
 class Backend(Protocol):
     "What an extractor asks of a backend"
 
-    dim: int  # width of a vector
+    dim: int  # length of a label: the width of a vector times the recipe's `vectors`
 
     def encode(self, tokens: Tokens, recipe: Recipe) -> np.ndarray:
         "Hidden states (n, dim) float32, in the order of the tokens"
@@ -112,7 +112,7 @@ class Decoder:
         if not (hasattr(self.model, "layers") and hasattr(self.model, "norm")):
             name = f"{recipe.model}, a {type(model).__name__}"
             raise RecipeError(f"recipe: model is {name}, expected a decoder built like Llama or Qwen, or a BERT")
-        self.dim, self.device, self.threads = self.model.config.hidden_size, device, threads
+        self.dim, self.device, self.threads = self.model.config.hidden_size * recipe.vectors, device, threads
         self.batch_tokens = batch_tokens or default_batch_tokens(device)
         self._prefix = None
         if self.lm:  # the model's own settings, such as a repetition penalty, are put aside
@@ -180,10 +180,10 @@ def encode(self: Decoder, tokens: Tokens, recipe: Recipe) -> np.ndarray:
     out, at = [None] * len(tokens), pooled(tokens, recipe)
     with torch_threads(self.threads), lower_layers(self.model, recipe.layer):
         self._read_prefix(tokens.prefix)
-        for batch, cached in self._batches(tokens, [x[0] for x in at]):
+        for batch, cached in self._batches(tokens, [min(part[0] for part in parts) for parts in at]):
             states = self._forward([tokens.ids[i][cached:] for i in batch], cached)
             for row, i in enumerate(batch):
-                out[i] = pool(states[row], at[i] - cached, recipe.pooling).cpu().numpy()
+                out[i] = pool(states[row], [part - cached for part in at[i]], recipe.pooling).cpu().numpy()
     return np.stack(out) if out else np.zeros((0, self.dim), np.float32)
 
 # %% ../../nbs/lm.backends.ipynb #80d7bcf0
@@ -224,7 +224,7 @@ class TextEncoder:
 
         model = AutoModel.from_pretrained(model_folder(recipe.model), dtype=getattr(torch, recipe.dtype))
         self.model = model.eval().to(device)
-        self.dim, self.device, self.threads = self.model.config.hidden_size, device, threads
+        self.dim, self.device, self.threads = self.model.config.hidden_size * recipe.vectors, device, threads
         self.batch_tokens = batch_tokens or default_batch_tokens(device)
 
     def close(self):

@@ -10,7 +10,7 @@ import numpy as np
 from cachetools import LRUCache
 from fastcore.basics import patch
 
-from .extract import Extractor
+from .extract import open_extractor
 from .prompt import observation_texts, require_words
 from .recipe import Recipe, recipe_from_dict, require_same
 
@@ -27,15 +27,16 @@ class Labeller:
         extractor=None,  # one that is loaded already
         describe=None,  # codes, text format -> texts, instead of world.text's
         backend: str = "auto",  # as `make_backend` takes
+        accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
     ):
         recipe = recipe_from_dict(recipe) if isinstance(recipe, dict) else recipe
         if extractor is None:
-            extractor = Extractor(recipe, backend, device, threads)
+            extractor = open_extractor(recipe, backend=backend, device=device, threads=threads)
         elif recipe.resolved:
             require_same(recipe, extractor.recipe, "the checkpoint", "the loaded model", ignore=("cadence",))
         self.recipe, self.extractor, self.dim = extractor.recipe, extractor, extractor.dim
         if describe is None:
-            require_words(self.recipe)
+            require_words(self.recipe, accept_unrecorded_words)
         self.describe, self.computed = describe, 0  # texts computed so far
         self._vectors = LRUCache(max(1, remember))
 

@@ -120,13 +120,17 @@ def current(
 # %% ../../nbs/lm.prompt.ipynb #83ee7cfb
 def observation_texts(
     codes: np.ndarray,  # (n, width) uint8
-    text_format: str,  # of world.text, or "image"
+    text_format: str,  # of world.text, "image", or "facts": those of `lm.oracle`
     past: np.ndarray | None = None,  # (k, n, width) uint8, oldest first; a state of zeros is left out
     describe=None,  # codes, format -> texts; None: world.text's
 ) -> list[str]:
     "What the user's turn says of each state; where it is a frame, the code in hexadecimal digits"
     if text_format == "image":
-        return [c.tobytes().hex() for c in np.asarray(codes)]
+        return [_frame_text(c) for c in np.asarray(codes)]
+    if text_format == "facts":
+        from craftax_nb.lm.oracle import fact_texts
+
+        return fact_texts(codes)
     if describe is None:
         from craftax_nb.world.text import describe
     texts = describe(codes, text_format)
@@ -140,6 +144,11 @@ def observation_texts(
         return [earlier[j][i] for j in range(len(past)) if exists[j, i]]
 
     return [history_text(past_texts(i), text) for i, text in enumerate(texts)]
+
+# %% ../../nbs/lm.prompt.ipynb #09fa29ae
+def _frame_text(x: np.ndarray) -> str:  # a code (width,), or a frame (H, W, 3), uint8
+    "A code in hexadecimal digits; a frame's, with its height and width before it"
+    return ("" if x.ndim == 1 else f"{x.shape[0]}x{x.shape[1]}:") + x.tobytes().hex()
 
 # %% ../../nbs/lm.prompt.ipynb #27f4cdb2
 def made_up_codes(
@@ -179,7 +188,8 @@ def frames(
 # %% ../../nbs/lm.prompt.ipynb #e85f8aa8
 @cache
 def text_hash(
-    text_format: str,  # of world.text, or "image"
+    text_format: str,  # as `observation_texts` takes
+    history: int = 0,  # of the recipe; above 0 the words around earlier states count too
 ) -> str:  # 16 hex digits
     "Digest of what a text format says of the made-up states (or of what their frames show)"
     from craftax_nb.world.layout import CLASSIC, FULL
@@ -191,14 +201,25 @@ def text_hash(
             digest.update(frames(codes[:16]).tobytes())
         else:
             digest.update("\0".join(observation_texts(codes, text_format)).encode())
+    if history:
+        digest.update(history_text(["first", "second"], "third").encode())
     return digest.hexdigest()[:16]
 
 # %% ../../nbs/lm.prompt.ipynb #54e8e4c8
-def require_words(recipe: Recipe):
+def require_words(
+    recipe: Recipe,
+    accept_unrecorded: bool = False,  # take a resolved recipe that doesn't say in which words states were described
+):
     "Raises RecipeMismatch when states are described in other words today than when the recipe was resolved"
-    if recipe.text_hash and recipe.text_hash != (now := text_hash(recipe.text_format)):
+    if not recipe.resolved or accept_unrecorded and not recipe.text_hash:
+        return
+    if not recipe.text_hash:
+        missing = "text_hash is missing from the recipe, so nothing says in which words its states were described"
+        raise RecipeMismatch(f"recipe mismatch: {missing}; relabel, or ask for it by name: accept_unrecorded_words")
+    if recipe.text_hash != (now := text_hash(recipe.text_format, recipe.history)):
         values = f"{recipe.text_hash!r} in the recipe but {now!r} of what {recipe.text_format} says today"
-        raise RecipeMismatch(f"recipe mismatch: text_hash is {values}; relabel")
+        around = " with the words around a history, which earlier recipes left out" if recipe.history else ""
+        raise RecipeMismatch(f"recipe mismatch: text_hash is {values}{around}; relabel")
 
 # %% ../../nbs/lm.prompt.ipynb #9db0e958
 _heads = {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..jobs.files import show_path, write_json
+from ..jobs.files import remove_whole, show_path, whole_file, write_json
 from ..labelling.chunks import LabelError, chunk_keys, load_chunk, locked, save_chunk
 from ..labelling.plan import Plan, duration, estimate, plan_labels, require_room
 from ..labelling.store import Labels, read_labels, save_labels
@@ -46,8 +46,8 @@ def write_jobs(
     "Writes texts.jsonl, a line for each job that is needed"
     for sub in ("done", "logs"):
         (partial / sub).mkdir(parents=True, exist_ok=True)
-    jobs, position, new_file = {}, 0, partial / f".texts.jsonl.tmp-{os.getpid()}"
-    with new_file.open("wb") as f:
+    jobs, position = {}, 0
+    with whole_file(partial / "texts.jsonl") as new_file, new_file.open("wb") as f:
         for i in range(0, len(texts), chunk):
             missing = [text for text in texts[i : i + chunk] if text_key(text) not in known]
             if not missing:
@@ -56,7 +56,6 @@ def write_jobs(
             f.write(line)
             jobs[chunk_name(missing)] = {"at": position, "size": len(line)}
             position += len(line)
-    new_file.replace(partial / "texts.jsonl")
     return jobs
 
 # %% ../../nbs/workers.coordinate.ipynb #5ea7e0e1
@@ -292,7 +291,7 @@ def _put_together(folder: Path, recipe: Recipe, plan: Plan, info: dict) -> Label
     "Writes the labels from the earlier ones and the chunks, and removes the chunks; needs the lock"
     partial, keys = folder.with_name(folder.name + ".partial"), [text_key(text) for text in plan.texts]
     labels = save_labels(folder, recipe, keys, _rows(_labels_at(folder), partial), plan.pointer, **info)
-    shutil.rmtree(partial, ignore_errors=True)
+    remove_whole(partial)
     return labels
 
 # %% ../../nbs/workers.coordinate.ipynb #e1847b14
