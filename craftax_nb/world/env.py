@@ -115,7 +115,7 @@ def max_return(world: World) -> float:
 def _reset(env_name: str):
     "The world generator, key -> state; on a CPU its `vmap` is a loop"
     env, params, *_ = _upstream(env_name)
-    generate = lambda key: _strong(env.reset_env(key, params)[1])
+    generate = jax.jit(lambda key: _strong(env.reset_env(key, params)[1]), inline=True)
     return jax.custom_batching.sequential_vmap(generate) if jax.default_backend() == "cpu" else generate
 
 # %% ../../nbs/world.env.ipynb #5b39303b
@@ -131,6 +131,17 @@ def encode(world: World, state) -> jax.Array:  # (width,) uint8
     return encode(state, world.upstream_exact)
 
 # %% ../../nbs/world.env.ipynb #e36aa7b8
+@partial(jax.jit, static_argnums=0, inline=True)
+def _step(env_name: str, key: jax.Array, state, action: jax.Array):
+    "Upstream's step of one environment: next state, reward, and whether the player died or won"
+    env, params, _, logic = _upstream(env_name)
+    static = (env.static_env_params,)
+    state, reward = logic.craftax_step(key, state, action, params, *static)
+    endless = params.replace(max_timesteps=jnp.iinfo(jnp.int32).max)
+    over = logic.is_game_over(state, endless, *(static if ObsSpec.of(state) is FULL else ()))
+    return _strong(state), reward.astype(jnp.float32), over
+
+# %% ../../nbs/world.env.ipynb #4e4ba0c1
 @patch
 def step(
     world: World,
@@ -139,12 +150,8 @@ def step(
     action: jax.Array,  # () int
 ):  # next state, reward () float32, terminated () bool, truncated () bool
     "One step of one environment, without a reset at the end; death and the time limit are told apart"
-    env, params, _, logic = _upstream(world.env_name)
-    static = (env.static_env_params,)
-    state, reward = logic.craftax_step(key, state, action, params, *static)
-    endless = params.replace(max_timesteps=jnp.iinfo(jnp.int32).max)
-    terminated = logic.is_game_over(state, endless, *(static if world.spec is FULL else ()))
-    return _strong(state), reward.astype(jnp.float32), terminated, ~terminated & (state.timestep >= world.max_timesteps)
+    state, reward, terminated = _step(world.env_name, key, state, action)
+    return state, reward, terminated, ~terminated & (state.timestep >= world.max_timesteps)
 
 # %% ../../nbs/world.env.ipynb #4ba0e4a9
 CHUNK = 4  # worlds in one call
