@@ -164,14 +164,18 @@ def checkpoints(self: Mirror, folder: Path):
     complete = [c for c in run_checkpoints(folder) if (c / "agent.json").exists()]
     best = read_json(folder / "best.json")["step"] if (folder / "best.json").exists() else None
     old = {v["step"]: v for v in read_manifest(folder)["versions"]}
-    versions, name = [], f"checkpoint-{folder.name}"
+    versions, changed, name = [], [], f"checkpoint-{folder.name}"
     for c in complete:
         step, files = step_of(c), [str(p) for p in inference_files(c)]
         newest = ["latest", f"run-{folder.name}"] if c == complete[-1] else []
         aliases = [f"step-{step}", *newest, *(["best"] if step == best else [])]
         versions.append({"step": step, "folder": str(c.relative_to(folder)), "files": files, "aliases": aliases})
-        if self.run and old.get(step, {}).get("aliases") != aliases and (step not in old or len(aliases) > 1):
-            self.artifact(name, {f: c / f for f in files}, aliases, step)
+        if old.get(step, {}).get("aliases") != aliases and (step not in old or len(aliases) > 1):
+            changed.append(versions[-1])
+    if changed and changed[-1] is not versions[-1]:  # W&B gives whatever comes last the alias `latest`
+        changed.append(versions[-1])
+    for v in changed:
+        self.artifact(name, {f: folder / v["folder"] / f for f in v["files"]}, v["aliases"], v["step"])
     if versions != list(old.values()):
         write_json(folder / "artifacts.json", {"name": name, "versions": versions})
 

@@ -104,6 +104,8 @@ def _work(self: Embedder) -> None:
                 self.thread = None
                 return
             recipe, text = self.queue.pop(0)
+        if (recipe.hash, text) in self.vectors:  # it was being read when it was wanted again
+            continue
         try:
             self.vectors[recipe.hash, text] = self.labeller(recipe).of_texts([text])[0]
         except Exception as e:  # whatever a missing or broken model raises is shown

@@ -20,8 +20,8 @@ from ..world.env import World
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['BLOCK_SIZE', 'evaluate', 'episode_labels', 'Reading', 'name_of', 'read', 'Trace', 'trace_of', 'check_games',
-           'trace_episode', 'judge', 'memory_before']
+__all__ = ['BLOCK_SIZE', 'evaluate', 'episode_labels', 'label_ages', 'Reading', 'name_of', 'read', 'Trace', 'trace_of',
+           'check_games', 'trace_episode', 'judge', 'memory_before']
 
 # %% ../../nbs/widgets.trace.ipynb #f766783d
 BLOCK_SIZE = 256  # states in a compiled call
@@ -84,7 +84,15 @@ def episode_labels(
             f"episode {number} has no label at all; label again with a larger max_labels, or take another episode"
         )
     last = np.where(last < 0, int(np.flatnonzero(last >= 0)[0]), last)
-    return np.asarray(labels.hidden[rows[last]], np.float32), np.arange(length + 1) - last
+    return np.asarray(labels.hidden[rows[last]], np.float32), label_ages(last, agent.recipe.cadence)
+
+
+def label_ages(
+    rows: np.ndarray,  # (n,) int, the step whose label each state of an episode takes
+    cadence: int,  # of the recipe: a label that is stored at a step is of the last step that this divides
+) -> np.ndarray:  # (n,) int, steps
+    "How long before each state the text of its label was seen"
+    return np.arange(len(rows)) - (rows - rows % cadence)
 
 # %% ../../nbs/widgets.trace.ipynb #b8b2305d
 @dataclass(frozen=True, eq=False)
