@@ -5,6 +5,7 @@
 # %% ../../nbs/data.stats.ipynb #a91b8386
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -15,7 +16,7 @@ from .dataset import Dataset
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['policy_names', 'DatasetStats', 'dataset_stats', 'plot_stats']
+__all__ = ['policy_names', 'episode_table', 'DatasetStats', 'dataset_stats', 'plot_stats']
 
 # %% ../../nbs/data.stats.ipynb #7f8dd8d2
 def policy_names(data: Dataset) -> np.ndarray:  # (episodes,) object
@@ -23,6 +24,18 @@ def policy_names(data: Dataset) -> np.ndarray:  # (episodes,) object
     policies = [about["policy"] for about in data.about]
     names = [str(p.get("run") or p.get("job") or p.get("policy") or "unknown") for p in policies]
     return np.array(names, object)[data.shard_of]
+
+# %% ../../nbs/data.stats.ipynb #0728f44e
+def episode_table(
+    data: Dataset,
+    train: Sequence[int] = (),  # episodes that an agent was trained on
+    held_out: Sequence[int] = (),
+) -> pd.DataFrame:  # episode, policy, part ("train", "held out", "" for the others), return, length
+    "One row an episode"
+    part = np.full(data.num_episodes, "", object)
+    part[np.asarray(train, int)], part[np.asarray(held_out, int)] = "train", "held out"
+    about = {"episode": np.arange(len(part)), "policy": policy_names(data), "part": part}
+    return pd.DataFrame(about | {"return": data.episode_return, "length": data.length})
 
 # %% ../../nbs/data.stats.ipynb #3ba708e0
 @dataclass(frozen=True)
