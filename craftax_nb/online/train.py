@@ -5,7 +5,6 @@
 # %% ../../nbs/online.train.ipynb #b0af8c06
 from __future__ import annotations
 
-import shutil
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -18,10 +17,10 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.shards import EpisodeWriter
-from ..jobs.checkpoints import run_checkpoints, step_of
-from ..jobs.files import read_json, write_json
+from ..jobs.checkpoints import DamagedState, run_checkpoints, step_of
+from ..jobs.files import read_json, remove_whole, write_json
 from ..jobs.runs import Run
-from ..nets.agent import Agent, load_arrays, save_agent, save_arrays
+from ..nets.agent import Agent, check_files, checksums, load_arrays, save_agent, save_arrays
 from ..nets.spec import NetSpec
 from .ppo import PPO, TrainState, collect, init, learn
 from ..play.types import Record
@@ -48,7 +47,7 @@ def save_train(
     step: int,
     recent: Iterable[float] = (),  # returns of the last episodes, which `recent_return` is the mean of
 ) -> Path:
-    "A checkpoint: the first seed's agent, the others' in seed-1, seed-2, ...; only the newest has the trainer's state"
+    "A checkpoint: the first seed's agent, the others' in seed-1, ...; the newest two keep the trainer's state"
     leaves = {f"{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(train))}
     agent, *others = agents(ppo, train)
 
@@ -56,22 +55,27 @@ def save_train(
         (folder / TRAINER).mkdir()
         save_arrays(folder / TRAINER / "state.safetensors", leaves)
         write_json(folder / TRAINER / "recent.json", list(recent))
+        write_json(folder / TRAINER / "files.json", {"files": checksums(folder / TRAINER)})
         for i, other in enumerate(others, 1):
             save_agent(folder / f"seed-{i}", other, "ppo", step, parameters=run.params)
 
     folder = save_agent(run.checkpoint_dir(step), agent, "ppo", step, parameters=run.params, extra=extra)
-    for older in run_checkpoints(run.dir)[:-1]:
-        shutil.rmtree(older / TRAINER, ignore_errors=True)
+    for older in run_checkpoints(run.dir)[:-2]:
+        remove_whole(older / TRAINER)
     return folder
 
 # %% ../../nbs/online.train.ipynb #23641197
 def load_train(folder: Path, ppo: PPO) -> TrainState:
-    "The trainer's state of a checkpoint; ValueError if it has none, or another network's or number of environments'"
-    file = folder / TRAINER / "state.safetensors"
-    if not file.exists():
-        raise ValueError(f"{folder.name} has no trainer state to go on from; the newest checkpoint of a run has one")
+    "The trainer's state of a checkpoint; DamagedState without one, ValueError for another network or num_envs"
+    state = folder / TRAINER
+    if not (state / "state.safetensors").exists():
+        raise DamagedState(f"{folder.name} has no trainer state to go on from; the newest two of a run have one")
+    try:
+        check_files(state, read_json(state / "files.json") if (state / "files.json").exists() else {})
+        saved = load_arrays(state / "state.safetensors")
+    except Exception as e:  # safetensors has kinds of its own
+        raise DamagedState(f"the trainer state of {folder.name} can't be read: {e}; give a new run_dir") from None
     expected, tree = jax.tree.flatten(jax.eval_shape(lambda: init(ppo, 0)))
-    saved = load_arrays(file)
     leaves = [saved[f"{i:04d}"] for i in range(len(saved))]
     if [(x.size, x.dtype) for x in leaves] != [(x.size, x.dtype) for x in expected]:
         raise ValueError(f"{folder.name} was trained with another network or number of environments; start a new run")
@@ -195,7 +199,7 @@ def _open(self: _EpisodeStore, resume_step: int | None) -> None:
     "Goes on with the data set of a checkpoint, or begins a new one"
     folder = self.run.dir / "data"
     if resume_step is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_whole(folder)
     policy = {"job": self.run.job, "run": self.run.id, "kind": "ppo"}
     self.writer, self.columns = EpisodeWriter(folder, self.ppo.world, policy, resume_step), STORED_COLUMNS
 
@@ -233,8 +237,9 @@ def train_ppo(
     params=None,  # start from these weights
 ) -> Agent:  # of several seeds the first one's
     "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
-    checkpoint = run.resume()
-    train = load_train(checkpoint, ppo) if checkpoint else init(ppo, seed, params)
+    states = {}
+    checkpoint = run.resume(lambda folder: states.update(newest=load_train(folder, ppo)))
+    train = states.pop("newest") if checkpoint else init(ppo, seed, params)
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
     recent, clock = load_recent(checkpoint), _Clock(ppo.batch * ppo.seeds, progress)
     total = ppo.num_updates * ppo.batch
