@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..jobs.checkpoints import CheckpointError, find_checkpoint, run_checkpoints, step_of
+from ..jobs.checkpoints import CheckpointError, find_checkpoint, run_checkpoints, split_paths, step_of
 from ..jobs.files import resolve
 from ..jobs.params import ParameterError, check_finished
 from ..jobs.runs import run_of
@@ -31,7 +31,7 @@ def named_checkpoints(
 ) -> dict[str, Path]:  # row's name -> checkpoint folder
     "The checkpoint folders that names mean; CheckpointError, one sentence, where there is none"
     out = {}
-    for name in [part.strip() for part in str(names).split(",")]:
+    for name in split_paths(str(names)):
         newest = _find(name)
         is_run = newest.parent.name == "checkpoints" and resolve(name) != newest
         folders = run_checkpoints(newest.parent.parent) if is_run and every_step else [newest]

@@ -16,7 +16,7 @@ import warnings
 
 from fastcore.basics import patch
 
-from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset
+from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
 from .presets import PRESETS, preset_values
 from .processes import share_gpu
 from .runs import RENAMED_PARAMETERS, Run, RunError, unfinished
@@ -258,8 +258,8 @@ def _check_folders(job: str, values: dict, names, find, optional) -> None:
         if not values[name] and name in _names(optional):
             continue
         try:
-            for path in str(values[name]).split(","):
-                check_finished(job, name, find(path.strip()), values.get("accept_unfinished"))
+            for path in split_paths(str(values[name])):
+                check_finished(job, name, find(path), values.get("accept_unfinished"))
         except (DatasetError, CheckpointError) as e:
             raise ParameterError(f"{job}: {name}: {e}") from None
 

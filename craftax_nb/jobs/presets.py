@@ -6,6 +6,9 @@
 __all__ = ['DEBUG_SIZES', 'PRESETS', 'preset_values', 'why_debug']
 
 # %% ../../nbs/jobs.presets.ipynb #5c5a00df
+import os
+
+from .checkpoints import split_paths
 from .files import read_json, resolve
 
 # %% ../../nbs/jobs.presets.ipynb #ace6794b
@@ -13,7 +16,7 @@ _TRAINING = dict(steps=40, batch_size=32, width=16, depth=1, log_every=10, check
 _GAME = dict(env_name="Craftax-Classic-Symbolic-v1", steps=2048, num_envs=16, num_steps=16, width=16, depth=1)
 
 DEBUG_SIZES = {  # job -> parameter -> value
-    "train_ppo": _GAME | dict(minibatches=2, epochs=1, collect_last=1024, checkpoint_every=4),
+    "train_ppo": _GAME | dict(minibatches=2, epochs=1, collect_last=2000, checkpoint_every=4),
     "label": dict(model="minilm", cadence=30, max_labels=40, workers=1),
     "train_awr": _TRAINING | dict(critic_steps=5, actor_steps=10),
     "train_iql": _TRAINING,
@@ -45,7 +48,7 @@ def why_debug(
         return f"preset {params['preset']}"
     texts = {k: v for k, v in params.items() if isinstance(v, str) and v and k != "run_dir"}
     for name, value in texts.items():
-        for path in map(str.strip, value.split(",")):
+        for path in split_paths(value):
             if _of_debug_run(path):
                 return f"{name} {path} is of a debug run"
     return ""
@@ -54,7 +57,7 @@ def why_debug(
 def _of_debug_run(path: str) -> bool:
     "Whether a path is a debug run's folder or lies in one"
     folder = resolve(path)
-    if not path or not folder.exists():
+    if not path or not os.path.exists(folder):  # a name may be too long for the file system
         return False
     about = next((p / "params.json" for p in (folder, *folder.parents) if (p / "params.json").exists()), None)
     return bool(about and read_json(about).get("debug"))

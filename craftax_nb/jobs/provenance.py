@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import craftax_nb
-from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset
+from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
 from .files import git_revision, project_root, read_json
 
 # %% ../../nbs/jobs.provenance.ipynb #17db1e4b
@@ -78,7 +78,7 @@ def input_hashes(
     for name, value in params.items():
         if not isinstance(value, str) or not value or name == "run_dir":
             continue
-        hashes = [_input_hash(one.strip(), bool(params.get("augment"))) for one in value.split(",")]
+        hashes = [_input_hash(one, bool(params.get("augment"))) for one in split_paths(value)]
         if all(hashes):
             out[name] = ",".join(hashes)
     return out
