@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .dataset import Dataset
-from ..jobs.files import read_json, resolve, show_path, write_json
+from ..jobs.files import read_json, resolve, show_path, write_json, write_text
 from ..world.env import World
 from ..world.text import describe
 
@@ -135,7 +135,5 @@ def new_prompt(
             "give a new file, for example runs/human/golden-1.md"
         )
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.tmp")
-    temporary.write_text(text + "\n")
-    temporary.rename(file)
+    write_text(file, text + "\n")
     return file

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,16 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
-from ..jobs.files import read_json, remove_leftovers, resolve, show_path, whole_folder, write_json
+from craftax_nb.jobs.files import (
+    read_json,
+    remove_leftovers,
+    remove_whole,
+    resolve,
+    show_path,
+    whole_file,
+    whole_folder,
+    write_json,
+)
 from ..world.env import World
 
 # %% auto #0
@@ -132,9 +139,8 @@ def commit(self: EpisodeWriter, step: int) -> None:
     for env, pieces in enumerate(self.running or []):
         for name in pieces[0] if pieces else ():
             running[f"{env}.{name}"] = np.concatenate([piece[name] for piece in pieces])
-    temporary = self.folder / f".running-{step:09d}.tmp-{os.getpid()}.npz"
-    np.savez(temporary, headless=np.array(self.headless, bool), dropped=self.dropped, **running)
-    os.replace(temporary, self.folder / f"running-{step:09d}.npz")
+    with whole_file(self.folder / f"running-{step:09d}.npz") as new, new.open("wb") as file:
+        np.savez(file, headless=np.array(self.headless, bool), dropped=self.dropped, **running)
     for old in sorted(self.folder.glob("running-*.npz"))[:-2]:
         old.unlink()
 
@@ -157,7 +163,7 @@ def _restore(self: EpisodeWriter, step: int) -> None:
         return
     for shard in self.folder.glob("shard-*"):
         if read_json(shard / "shard.json")["step"] > step or shard.name.endswith("-cut"):
-            shutil.rmtree(shard)
+            remove_whole(shard)
     file = self.folder / f"running-{step:09d}.npz"
     if not file.exists():
         raise ValueError(

@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment
 
 from ..jobs.chain import ChainStep
-from ..jobs.files import git_revision, read_json
+from ..jobs.files import git_revision, read_json, write_text
 from ..jobs.journal import format_number
 from ..jobs.runs import read_status
 
@@ -169,7 +169,6 @@ def write_summary(
         times=times.to_html(index=False, border=0, float_format=lambda x: f"{x:.0f}"),
         about=f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, revision {git_revision()}, {cores} cores",
     )
-    page, temporary = folder / "summary.html", folder / ".summary.html.tmp"
-    temporary.write_text(text)
-    os.replace(temporary, page)
+    page = folder / "summary.html"
+    write_text(page, text)
     return page

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +16,29 @@ from fastcore.basics import patch
 from .ablations import HeldOut, held_out_states
 from .agents import make_labeller
 from .arms import ARMS
-from .familiarity import MeasuredLabeller, familiarity, training_labels, unfamiliar_warning
+from craftax_nb.evaluation.familiarity import (
+    Familiarity,
+    MeasuredLabeller,
+    familiarity,
+    known_labels,
+    training_labels,
+    unfamiliar_warning,
+)
+from .prompts import other_prompt_labeller, reliance
 from .results import Results, load_results, save_results
 from .rollout import evaluate_agent
-from .stats import ALPHA, POWER, caveat
-from ..jobs.files import resolve
+from .stats import ALPHA, POWER, caveat, return_of
+from ..jobs.files import resolve, write_text
+from ..jobs.journal import LEAST_EPISODES, format_number, too_few
 from ..labelling.store import LabelError, Labels, load_labels
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
+from ..play.types import Record
 
 # %% auto #0
-__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'evaluation_metrics', 'table_notes',
-           'write_evaluation', 'choose_arms', 'held_out_data', 'check_same_model', 'ablation_caveat']
+__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'prompt_answers', 'name_cadence',
+           'evaluation_metrics', 'table_notes', 'save_evaluation', 'beside_random', 'choose_arms', 'held_out_data',
+           'check_same_model', 'ablation_caveat']
 
 # %% ../../nbs/evaluation.job.ipynb #41c94c34
 def results_once(
@@ -58,30 +69,48 @@ class Evaluator:
     server: str = ""  # address of a label server; "": this machine
     threads: int = 1  # CPU threads of the language model
     data: str = ""  # data set with the labels that agents were trained on; "": as they say
+    accept_unrecorded_words: bool = False  # play agents whose recipe doesn't say in which words states were described
     warnings: list[str] = field(default_factory=list)
     _models: dict = field(default_factory=dict)  # recipe's hash -> labeller
 
-    def labeller(self, agent: Agent) -> Callable | None:
-        "The agent's language model; its answers are compared with the training labels where these are at hand"
-        if not agent.recipe:
-            return None
-        key = agent.recipe.hash
-        self._models[key] = self._models.get(key) or make_labeller(agent.recipe, self.server, self.threads)
-        try:
-            return MeasuredLabeller(self._models[key], familiarity(*training_labels(agent, self.data)))
-        except (LabelError, ValueError) as e:
-            self.warnings.append(f"Distances from the training labels were not measured: {e}")
-            return self._models[key]
+    @classmethod
+    def of(cls, run) -> Evaluator:
+        "The evaluator that the parameters of a run of `evaluate` describe"
+        named = {f.name: run.params[f.name] for f in fields(cls) if f.name in run.params}
+        return cls(run.dir / "episodes", **named)
 
-    def key(self, name: str, agent: Agent) -> dict:
+    def key(self, name: str, agent: Agent, prompt: str = "") -> dict:
         "What decides an agent's results"
         weights = {"agent": name, "weights": agent.meta.get("files", {}), "step": agent.meta["step"]}
-        settings = {"seed": self.seed, "max_steps": self.max_steps, "cadence": self.cadence}
+        settings = {"seed": self.seed, "max_steps": self.max_steps, "cadence": self.cadence, "prompt": prompt}
+        settings |= {"craftax_version": agent.world.craftax_version}
         return {**weights, "spec": str(agent.spec), "episodes": self.count(agent), **settings}
 
     def count(self, agent: Agent) -> int:
         "How many episodes an agent plays"
         return self.labelled_episodes if agent.recipe and self.labelled_episodes else self.episodes
+
+# %% ../../nbs/evaluation.job.ipynb #129d992e
+@patch
+def model(self: Evaluator, agent: Agent, prompt: str = "") -> Callable:
+    "The agent's language model, or with another prompt; ValueError where there is none with that"
+    key = f"{agent.recipe.hash} {prompt}"
+    if key not in self._models:
+        self._models[key] = (
+            other_prompt_labeller(agent.recipe, prompt, self.folder / agent.recipe.hash, self.threads)
+            if prompt
+            else make_labeller(agent.recipe, self.server, self.threads, self.accept_unrecorded_words)
+        )
+    return self._models[key]
+
+# %% ../../nbs/evaluation.job.ipynb #0c292b8a
+@patch
+def labeller(self: Evaluator, agent: Agent, prompt: str = "") -> Callable | None:
+    "The agent's language model; its answers are compared with the training labels where these are at hand"
+    if not agent.recipe:
+        return None
+    known, model = known_labels(agent, self.data, self.warnings), self.model(agent, prompt)
+    return MeasuredLabeller(model, known) if known else model
 
 # %% ../../nbs/evaluation.job.ipynb #9f46a11b
 @patch
@@ -90,12 +119,13 @@ def evaluate(
     number: int,  # of the agent, which names the files
     name: str,
     agent: Agent,
+    prompt: str = "",  # another one for its language model, as `other_text` takes it; "": its own
 ) -> tuple[Results, np.ndarray | None]:
     "Results, and percentiles of the hidden states that were read (`familiarity`), None where there are none"
     stem = self.folder / f"{number:03d}"
 
     def play() -> Results:
-        labeller = self.labeller(agent)
+        labeller = self.labeller(agent, prompt)
         options = {"max_steps": self.max_steps, "record": 1, "slots": self.slots}
         count = self.count(agent)
         results = evaluate_agent(agent, agent.world, count, self.seed, labeller, self.cadence, **options)
@@ -104,11 +134,52 @@ def evaluate(
         np.save(f"{stem}-percentiles.npy", percentiles)
         return results
 
-    results = results_once(f"{stem}.npz", self.key(name, agent), play)
+    results = results_once(f"{stem}.npz", self.key(name, agent, prompt), play)
     percentiles = np.load(f"{stem}-percentiles.npy")
     if warning := unfamiliar_warning(percentiles):
         self.warnings.append(f"{name}: {warning}")
     return results, percentiles if len(percentiles) else None
+
+# %% ../../nbs/evaluation.job.ipynb #e35be028
+@patch
+def rows(
+    self: Evaluator,
+    agents: Mapping[str, Agent],  # by name
+    prompt: str = "",  # as `other_text` takes it; "": none
+) -> dict[str, tuple[Agent, str]]:  # row's name -> agent, and the prompt where it is not the agent's own
+    "Who plays; ValueError, one sentence that begins with the parameter, where no agent can have such a prompt"
+    readers = {name: agent for name, agent in agents.items() if prompt and agent.recipe}
+    if prompt and not readers:
+        raise ValueError("prompt: none of these agents reads hidden states, so none has a prompt; leave it out")
+    if prompt and self.server:
+        raise ValueError("prompt: a label server keeps to its own prompt; leave out the server to use another one")
+    for agent in readers.values():
+        self.model(agent, prompt)  # says at once where it can't be made
+    short = prompt if len(prompt) <= 30 else f"{prompt[:27]}..."
+    others = {f"{name}, prompt {short!r}": (agent, prompt) for name, agent in readers.items()}
+    return {name: (agent, "") for name, agent in agents.items()} | others
+
+# %% ../../nbs/evaluation.job.ipynb #391d3d9c
+def prompt_answers(
+    rows: Mapping[str, tuple[Agent, str]],  # from `Evaluator.rows`
+    results: Mapping[str, Results],  # by the row's name
+) -> dict[str, str]:  # "prompt of <agent>" -> sentence
+    "Does each agent rely on its prompt? Empty without another prompt"
+    own = {id(agent): name for name, (agent, prompt) in rows.items() if not prompt}
+    pairs = {name: (own[id(agent)], prompt) for name, (agent, prompt) in rows.items() if prompt}
+    sentence = lambda name, other, prompt: reliance(name, results[name], results[other], prompt)
+    return {f"prompt of {name}": sentence(name, other, prompt) for other, (name, prompt) in pairs.items()}
+
+# %% ../../nbs/evaluation.job.ipynb #0e51143c
+def name_cadence(
+    name: str,
+    agent: Agent,
+    cadence: int,  # steps between hidden states; 0: as in training
+) -> str:
+    "The name of an agent's row; with another cadence than its recipe's the row is an ablation, and is named one"
+    if not agent.recipe or cadence in (0, agent.recipe.cadence):
+        return name
+    return f"{name} [ablation: cadence {cadence}, trained with {agent.recipe.cadence}]"
 
 # %% ../../nbs/evaluation.job.ipynb #1e0c9f7e
 def evaluation_metrics(
@@ -136,6 +207,13 @@ def table_notes(
         "The last column: how many episodes would settle a difference of one point of return to "
         f"{table.attrs['baseline']} (alpha {ALPHA}, two-sided, power {POWER})."
     )
+    notes.append(
+        f"Ranks are over the first {table.attrs['ranked_over']} episodes of those who played at least "
+        f"{LEAST_EPISODES}; a range where the intervals don't tell agents apart."
+    )
+    few = [f"{name} ({n})" for name, n in table["episodes"].items() if too_few(n)]
+    if few:
+        notes.append(f"**Too few episodes to rank: {', '.join(few)}.**")
     if warning := caveat(table["episodes"].min()):
         notes.append(f"**{warning}**")
     most_cut = table["cut"].max()
@@ -155,21 +233,44 @@ COLUMNS_OF_EPISODES = {
 }
 
 
-def write_evaluation(
-    folder: Path,
+def save_evaluation(
+    run,  # `jobs.runs.Run`
     table: pd.DataFrame,  # from `stats.summary`
     rates: pd.DataFrame,  # from `stats.achievement_rates`
     results: Mapping[str, Results],  # by agent's name
 ) -> None:
-    "Writes table.csv, table.json, achievements.csv and episodes.csv"
-    table.to_csv(folder / "table.csv")
-    rates.to_csv(folder / "achievements.csv", index=False)
-    (folder / "table.json").write_text(table.reset_index().to_json(orient="records", indent=1))
+    "Saves table.csv, table.json, achievements.csv and episodes.csv"
+    run.save_table(table.reset_index(), "table")
+    run.save_table(rates, "achievements")
+    write_text(run.dir / "table.json", table.reset_index().to_json(orient="records", indent=1))
     episodes = []
     for name, r in results.items():
         columns = {column: getattr(r, attribute) for column, attribute in COLUMNS_OF_EPISODES.items()}
         episodes.append(pd.DataFrame({"agent": name, "episode": range(len(r.returns)), **columns}))
-    pd.concat(episodes).to_csv(folder / "episodes.csv", index=False)
+    run.save_table(pd.concat(episodes), "episodes")
+
+# %% ../../nbs/evaluation.job.ipynb #459c492b
+@patch
+def replay(
+    self: Evaluator,
+    agent: Agent,
+    prompt: str,  # another one for its language model; "": its own
+    number: int,  # of the episode
+) -> Record:
+    "Plays an episode again, recorded step by step"
+    labeller = self.model(agent, prompt) if agent.recipe else None
+    options = {"max_steps": self.max_steps, "record": 1, "slots": self.slots, "first": number}
+    return evaluate_agent(agent, agent.world, 1, self.seed, labeller, self.cadence, **options).recordings[0]
+
+# %% ../../nbs/evaluation.job.ipynb #9edb2e89
+def beside_random(
+    what: str,  # whose returns they are
+    returns: np.ndarray,  # (episodes,)
+    chance: np.ndarray,  # (episodes,) a random policy's
+) -> str:
+    "One sentence with both mean returns, their intervals and their numbers of episodes"
+    own, random = format_number(return_of(returns)), format_number(return_of(chance))
+    return f"Mean return of {what}: {own}; of a random policy: {random}."
 
 # %% ../../nbs/evaluation.job.ipynb #f25e623e
 def choose_arms(
@@ -200,20 +301,25 @@ def held_out_data(
     other: str = "",  # hash of another recipe's labels of the same data; "": none
     most_labels: int = 0,  # held-out hidden states; 0: all
     seed: int = 0,
-) -> tuple[HeldOut, Labels, Labels | None]:
-    "Held-out states, the agent's labels, the other recipe's; ValueError, one sentence that begins with the parameter"
+) -> tuple[HeldOut, Labels, Labels | None, Familiarity | None]:
+    "Held-out states, labels of the agent's and of the other recipe, and how far the agent's training labels lie apart"
     folder, others = agent.parameters.get("labels_dir"), None
     try:
         labels, dataset = training_labels(agent, data)
         if other:
-            others = load_labels(dataset.folder, other, resolve(folder) if folder else "")
+            others = load_labels(dataset, other, resolve(folder) if folder else "")
     except LabelError as e:
         raise ValueError(f"{'other' if other else 'data'}: {e}") from None
     try:
-        episodes = held_out_of(dataset.num_episodes, agent.parameters)
+        episodes = held_out_of(dataset, agent.meta)
     except ValueError as e:
         raise ValueError(f"checkpoint: {e}") from None
-    return held_out_states(dataset, labels, episodes, most_labels, seed), labels, others
+    try:
+        known = familiarity(labels, dataset, held=episodes)
+    except ValueError:  # too few training episodes have labels
+        known = None
+    held = held_out_states(dataset, labels, episodes, most_labels, seed, agent.gamma)
+    return held, labels, others, known
 
 # %% ../../nbs/evaluation.job.ipynb #d24f2db7
 def check_same_model(
@@ -242,8 +348,11 @@ def ablation_caveat(
 ) -> str:  # empty where there is nothing to warn of
     "The warnings that belong beside an ablation"
     few, warnings = len(np.unique(held.episode)), [caveat(episodes)] if episodes else []
+    if episodes and too_few(episodes):
+        warnings.append(f"Too small to conclude on returns: {episodes} episodes, {LEAST_EPISODES} are needed.")
     if few < FEW_HELD_OUT:
         warnings.append(
-            f"Only {few} held-out episodes: too few to settle anything on held-out data; give data with more episodes."
+            f"Too small to conclude on held-out data: {few} episodes, {FEW_HELD_OUT} are needed; "
+            "give data with more episodes."
         )
     return " ".join(filter(None, warnings))

