@@ -18,6 +18,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from ..jobs.files import show_path, whole_file
+from ..jobs.processes import is_alive
 
 # %% ../../nbs/labelling.chunks.ipynb #edac3ec2
 class LabelError(RuntimeError):
@@ -82,7 +83,7 @@ def locked(
     "Holds the folder's lock inside the block; raises LabelError naming the process that has it"
     lock, holder = _acquire(Path(folder) / "lock"), Path(folder) / "holder.json"
     try:
-        _refuse_other_machine(holder, silence)
+        _refuse_another(holder, silence, lock.is_locked)
         with _renewed(holder, silence / 6):
             yield
     finally:
@@ -91,7 +92,7 @@ def locked(
 
 def _acquire(path: Path) -> FileLock:
     "Takes the lock at once, or raises LabelError"
-    lock = FileLock(path, blocking=False)
+    lock = FileLock(path, blocking=False, fallback_to_soft=False)
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -127,10 +128,13 @@ def _renewed(holder: Path, every: float):
             f.truncate(0)
 
 # %% ../../nbs/labelling.chunks.ipynb #818f5208
-def _refuse_other_machine(holder: Path, silence: float):
-    "Raises LabelError when a process on another machine has renewed the file within `silence` seconds"
-    host = os.uname().nodename
-    if _read_holder(holder).get("host", host) != host and (age := _age(holder)) < silence:
+def _refuse_another(holder: Path, silence: float, has_lock: bool):
+    "Raises LabelError for a holder on another machine that is not silent, or a living one here where no lock tells"
+    who, host = _read_holder(holder), os.uname().nodename
+    if who.get("host", host) == host:
+        if not has_lock and "pid" in who and is_alive(who["pid"]):
+            raise LabelError(_taken(holder))
+    elif (age := _age(holder)) < silence:
         advice = f"should it be dead, try again in {silence - age:.0f} s"
         raise LabelError(f"{_taken(holder)} (it was alive {age:.0f} s ago; {advice})")
 
