@@ -43,6 +43,7 @@ class Dataset:
         self.about = [_read_about(path / "shard.json") for path in self.shards]
         self.home = self.folder  # of the whole data set, where this is a view
         self.description = ""  # what the episodes of a view have in common
+        self.left_out = 0, 0  # episodes, and their steps, that an earlier version stored without their beginning
         _check_alike(self.folder, self.about)
         _allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
         self._open_columns()
@@ -306,6 +307,7 @@ def _leave_out_headless(self: Dataset) -> None:
         kept = np.delete(np.arange(self.num_episodes), headless)
         left_out = f"without {len(headless):,} episodes that had begun before collection"
         self.description = f"{self.description}, {left_out}" if self.description else left_out
+        self.left_out = len(headless), int(self.length[headless].sum())
         self._choose(kept if self.chosen is None else self.chosen[kept])
 
 # %% ../../nbs/data.dataset.ipynb #21018e6e
@@ -424,6 +426,6 @@ def copy_episodes(
     if any(folder.glob("shard-*")):
         raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
     world = {name: about[name] for name in WORLD if name in about}
-    dropped = data.dropped["episodes"], data.dropped["steps"]
+    dropped = tuple(a + b for a, b in zip(data.dropped.values(), data.left_out))
     write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], world, about["policy"], 0, dropped)
     return Dataset(folder)

@@ -147,15 +147,16 @@ def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:
             f"{where}: action is {action[wrong[0]]} at row {wrong[0]}, expected a whole number below {num_actions}"
         )
     light = unpack(rows["codes"]).scalar("light")
-    jumps = np.flatnonzero((np.abs(np.diff(light)) > LIGHT_STEP) & ~done[:-1])
+    jumps = np.flatnonzero(((np.abs(np.diff(light)) > LIGHT_STEP) | at_start(rows["codes"][1:])) & ~done[:-1])
     if len(jumps):
+        row, (before, after) = jumps[0], light[jumps[0] : jumps[0] + 2]
         raise ImportDataError(
-            f"{where}: rows {jumps[0]} and {jumps[0] + 1} are no steps of one episode (the daylight jumps from "
-            f"{light[jumps[0]]:.2f} to {light[jumps[0] + 1]:.2f}); num_envs says how many environments lie side by side"
+            f"{where}: rows {row} and {row + 1} are no steps of one episode (their daylight is {before:.2f} and "
+            f"{after:.2f}); num_envs says how many environments lie side by side"
         )
 
 
-LIGHT_STEP = 0.02  # daylight changes by at most 0.013 a step
+LIGHT_STEP = 0.02  # daylight changes by at most 0.013 a step; a world's first step has its own
 
 # %% ../../nbs/data.imports.ipynb #ee11eb5d
 class ShardsOf:

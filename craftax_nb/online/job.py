@@ -8,6 +8,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from ..data.dataset import load_dataset
 from ..jobs.params import ParameterError
 from ..jobs.runs import Run
 from ..nets.agent import Agent, load_agent
@@ -18,7 +19,7 @@ from .train import make_net
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['CURVES', 'LAST', 'make_ppo', 'plot_learning', 'late_achievements', 'plot_achievements', 'last_update']
+__all__ = ['CURVES', 'LAST', 'make_ppo', 'data_note', 'plot_learning', 'late_achievements', 'plot_achievements', 'last_update']
 
 # %% ../../nbs/online.job.ipynb #b079d3c3
 def _net_like(start: Agent, wanted: NetSpec, checkpoint: str) -> NetSpec:
@@ -65,6 +66,20 @@ def make_ppo(
     except ValueError as e:
         raise ParameterError(f"train_ppo: {e}") from None
     return ppo, start
+
+# %% ../../nbs/online.job.ipynb #3534f4dd
+def data_note(
+    run: Run,  # of train_ppo, that stored episodes
+) -> str:
+    "What the run's data set holds; a warning where more episodes were dropped than stored, or none was stored"
+    more = "the others had begun before: give a larger collect_last"
+    if not any((run.dir / "data").glob("shard-*")):
+        steps = f"{run.params['collect_last']:,}"
+        return f"WARNING: no episode began in the last {steps} steps, so there is no data set; {more}"
+    data = load_dataset(run.dir)
+    dropped, n = data.dropped["episodes"], data.num_episodes
+    few = f"\nWARNING: {dropped:,} episodes were dropped and {n:,} stored; {more}" if dropped > n else ""
+    return f"{data}{few}"
 
 # %% ../../nbs/online.job.ipynb #7cee10b9
 CURVES = {"episode_return": "return", "entropy": "nats", "explained_variance": "share", "approx_kl": "nats"}
