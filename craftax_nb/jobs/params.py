@@ -242,7 +242,10 @@ def check_finished(
 
 # %% ../../nbs/jobs.params.ipynb #f3582d0a
 def _check_ranges(job: str, values: dict, positive, choices: dict) -> None:
-    "Raises ParameterError on a number that is not positive and on a value that is not one of the choices"
+    "Raises ParameterError on a number that is not positive, on a seed that is none, and on what is not a choice"
+    for name, value in values.items():
+        if (name == "seed" or name.endswith("_seed")) and isinstance(value, int) and not 0 <= value < 2**31:
+            raise ParameterError(f"{job}: {name} is {value}, expected a whole number from 0 to {2**31 - 1}")
     for name in _names(positive):
         if not values[name] > 0:
             raise ParameterError(f"{job}: {name} is {values[name]}, expected more than 0")
