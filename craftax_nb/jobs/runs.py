@@ -192,20 +192,23 @@ class Run:
     ) -> "Run":
         "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
         load_env()
-        given = params.get("run_dir", "")
         try:
-            folder = open_folder(job, given, params.get("preset", ""))
-            alive = _take(folder)
-            resumed = (folder / "params.json").exists()
-            if resumed:
-                _check_same(folder, job, params, defaults or {})
-            about = _describe(folder, job, params, defaults or {}, notebook)
-            attempt = begin_attempt(folder, alive, git=about["git"], library=about["library"])
-            run = cls(job, params, folder, resumed, attempt)
+            run = cls(job, params, *_take_folder(job, params, defaults or {}, notebook))
         except OSError as e:
-            raise RunError(os_sentence(e, given or "runs")) from None
+            raise RunError(os_sentence(e, params.get("run_dir") or "runs")) from None
         _watch(run)
         return run
+
+# %% ../../nbs/jobs.runs.ipynb #e6699dc0
+def _take_folder(job: str, params: dict, defaults: dict, notebook: str) -> tuple[Path, bool, int]:
+    "Makes or takes over the run's folder, and begins an attempt: the folder, whether it is resumed, the attempt"
+    folder = open_folder(job, params.get("run_dir", ""), params.get("preset", ""))
+    alive = _take(folder)
+    resumed = (folder / "params.json").exists()
+    if resumed:
+        _check_same(folder, job, params, defaults)
+    about = _describe(folder, job, params, defaults, notebook)
+    return folder, resumed, begin_attempt(folder, alive, git=about["git"], library=about["library"])
 
 # %% ../../nbs/jobs.runs.ipynb #769ec523
 @patch
