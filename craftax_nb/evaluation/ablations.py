@@ -12,13 +12,15 @@ import jax
 import numpy as np
 import pandas as pd
 
+from ..data.returns import returns_to_go
 from .arms import ARMS, CONTENT_FREE, arm_labeller
+from .familiarity import Familiarity
 from .results import Results
-from .stats import clustered_interval, expanded_level, interval
+from .stats import check_same_games, clustered_interval, expanded_level, interval
 from ..nets.agent import Agent
 
 # %% auto #0
-__all__ = ['MEASURES', 'HeldOut', 'held_out_states', 'offline_scores', 'ablation_table', 'Verdict', 'verdict', 'ablate',
+__all__ = ['MEASURES', 'CRITIC', 'HeldOut', 'held_out_states', 'offline_scores', 'ablation_table', 'Verdict', 'verdict', 'ablate',
            'plot_ablation', 'readable_ablation']
 
 # %% ../../nbs/evaluation.ablations.ipynb #e0a1ebae
@@ -33,6 +35,7 @@ class HeldOut:
     hidden: np.ndarray  # (m, dim) float32, the stored labels
     label_codes: np.ndarray  # (m, width) uint8, of the states that were labelled
     label_past: np.ndarray | None = None  # (history, m, width) uint8, for a recipe with a history
+    target: np.ndarray | None = None  # (n,) returns-to-go; NaN in an episode that was cut, where they aren't known
 
 # %% ../../nbs/evaluation.ablations.ipynb #2549afe8
 def held_out_states(
@@ -41,6 +44,7 @@ def held_out_states(
     episodes: np.ndarray,  # numbers of the episodes that the agent was not trained on
     most_labels: int = 0,  # so many are taken at random, with all transitions that hold them; 0: all
     seed: int = 0,
+    gamma: float = 0.99,  # discount of the returns-to-go
 ) -> HeldOut:
     "The labelled transitions of some episodes; ValueError where none of the episodes has labels"
     rows, sources = _labelled(dataset, labels, episodes)
@@ -59,6 +63,7 @@ def held_out_states(
         hidden=labels.of(labelled),
         label_codes=dataset.codes(labelled),
         label_past=_past_codes(dataset, labelled, getattr(labels.recipe, "history", 0)),
+        target=_returns_to_go(dataset, rows, gamma),
     )
 
 # %% ../../nbs/evaluation.ablations.ipynb #bbc007cb
@@ -81,10 +86,21 @@ def _past_codes(dataset, rows: np.ndarray, history: int) -> np.ndarray | None:  
         past.append(np.where(in_episode, dataset.codes(np.maximum(rows - back, 0)), 0))
     return np.stack(past)
 
+# %% ../../nbs/evaluation.ablations.ipynb #e87c8c45
+def _returns_to_go(dataset, rows: np.ndarray, gamma: float) -> np.ndarray:  # (n,) float32
+    "Discounted returns-to-go of some transitions; NaN in episodes that were cut"
+    whole = np.flatnonzero(np.isin(dataset.episode_of, np.unique(dataset.episode_of[rows])))
+    reward, terminated, truncated = (
+        np.asarray(x[whole]) for x in (dataset.reward, dataset.terminated, dataset.truncated)
+    )
+    unknown = np.full(len(whole), np.nan, np.float32)
+    return returns_to_go(reward, terminated, truncated, unknown, gamma)[np.searchsorted(whole, rows)]
+
 # %% ../../nbs/evaluation.ablations.ipynb #c490856a
 @jax.jit
-def _log_probs(agent: Agent, codes, hidden_state):
-    return jax.nn.log_softmax(agent.apply(codes, hidden_state)[0])
+def _log_probs_and_values(agent: Agent, codes, hidden_state):
+    logits, value, _ = agent.apply(codes, hidden_state)
+    return jax.nn.log_softmax(logits), value
 
 # %% ../../nbs/evaluation.ablations.ipynb #9bcf7ff2
 def offline_scores(
@@ -92,33 +108,48 @@ def offline_scores(
     held: HeldOut,
     hidden: np.ndarray,  # (m, dim) hidden states that the agent reads instead of `held.hidden`
     chunk: int = 512,  # states at a time
-) -> dict[str, np.ndarray]:  # accuracy and log_likelihood (nats), (n,) each
-    "How well the agent predicts the data's actions"
+) -> dict[str, np.ndarray]:  # accuracy, log_likelihood (nats) and, with targets, explained_variance, (n,) each
+    "How well the agent predicts the data's actions, and its critic their returns; NaN where these aren't known"
     parts = []
     for start in range(0, len(held.codes), chunk):
         codes, rows = held.codes[start : start + chunk], held.row[start : start + chunk]
         missing = chunk - len(codes)  # filled up, so that there is one compilation
         full_codes, full_rows = np.pad(codes, ((0, missing), (0, 0))), np.pad(rows, (0, missing))
-        parts.append(np.asarray(_log_probs(agent, full_codes, hidden[full_rows]))[: len(codes)])
-    log_probs = np.concatenate(parts)
-    return {
+        out = _log_probs_and_values(agent, full_codes, hidden[full_rows])
+        parts.append([np.asarray(x)[: len(codes)] for x in out])
+    log_probs, values = (np.concatenate(x) for x in zip(*parts, strict=True))
+    scores = {
         "accuracy": (log_probs.argmax(-1) == held.action).astype(float),
         "log_likelihood": log_probs[np.arange(len(held.action)), held.action].astype(float),
     }
+    if (
+        held.target is not None and np.nanstd(held.target) > 0
+    ):  # its mean over steps is 1 - mean squared error / variance
+        scores["explained_variance"] = 1 - np.square(values - held.target) / np.nanvar(held.target)
+    return scores
 
 # %% ../../nbs/evaluation.ablations.ipynb #b45f541e
-MEASURES = {"accuracy": "share", "log_likelihood": "nats a step", "return": "points"}
+MEASURES = {
+    "accuracy": "share",
+    "log_likelihood": "nats a step",
+    "explained_variance": "of the returns",
+    "return": "points",
+}
+CRITIC = "explained_variance"  # the one measure of the critic; the others are the actor's
 
 
 def ablation_table(
     offline: Mapping[str, Mapping[str, np.ndarray]],  # arm -> `offline_scores`; may be empty
     episode: np.ndarray,  # (n,) of these scores
-    online: Mapping[str, Results],  # arm -> results on the same worlds; may be empty
+    online: Mapping[str, Results],  # arm -> results on the same worlds; may be empty; raises as `check_same_games`
     alpha: float = 0.05,  # probability of any verdict where there is no effect
+    unfamiliar: Mapping[str, float] | None = None,  # arm -> share of its hidden states unlike those of training
 ) -> pd.DataFrame:  # one row for each measure and arm
     "Mean of each arm (95 % interval) and the gain of real hidden states over it (interval for all comparisons)"
-    scores = {m: {arm: s[m] for arm, s in offline.items()} for m in ("accuracy", "log_likelihood") if offline}
+    offline_measures = [m for m in MEASURES if offline and all(m in s for s in offline.values())]
+    scores = {m: {arm: s[m] for arm, s in offline.items()} for m in offline_measures}
     if online:
+        check_same_games(online)
         scores["return"] = {arm: np.asarray(results.returns, float) for arm, results in online.items()}
     comparisons = sum(len(arms) - 1 for arms in scores.values())
     level, rows = 1 - alpha / max(1, comparisons), []
@@ -126,6 +157,7 @@ def ablation_table(
         rows += _measure_rows(measure, arms, None if measure == "return" else episode, level)
     table = pd.DataFrame(rows)
     table["settled"] = (table["gain_low"] > 0) | (table["gain_high"] < 0)
+    table["unfamiliar"] = table["arm"].map(unfamiliar or {}).astype(float)
     table.attrs.update(comparisons=comparisons, level=level, alpha=alpha)
     return table
 
@@ -137,6 +169,8 @@ def _measure_rows(
     level: float,  # of the gains' intervals
 ) -> list[dict]:
     "The rows of one measure"
+    known = ~np.isnan(arms["real"])
+    arms, episode = {arm: x[known] for arm, x in arms.items()}, None if episode is None else episode[known]
     ends = interval if episode is None else (lambda x, level=0.95: clustered_interval(x, episode, level))
     n = len(arms["real"]) if episode is None else len(np.unique(episode))
     enough = 2.0 ** (1 - n) <= 1 - level  # else n gains of the same sign can be chance
@@ -156,10 +190,11 @@ def _measure_rows(
 class Verdict:
     "What the intervals settle"
 
-    used: bool  # real and shuffled hidden states differ in some measure
+    used: bool  # real and shuffled hidden states differ in some measure of the actor
     helps: bool | None  # real ones give a higher return than each that carries nothing; None: not measured
     hurts: bool | None  # real ones give a lower return than some that carries nothing
     sentence: str
+    critic: bool | None = None  # real and shuffled ones differ in how well the critic predicts; None: not measured
 
     def __str__(self):
         return self.sentence
@@ -172,18 +207,34 @@ def verdict(
     if "shuffled" not in set(table["arm"]):
         raise ValueError("the arm 'shuffled' is missing: without it nothing says whether content is used")
     rows = {(row.measure, row.arm): row for row in table.itertuples()}
-    shuffled = [rows[measure, "shuffled"] for measure in MEASURES if (measure, "shuffled") in rows]
-    settled = [row for row in shuffled if row.settled]
-    clearest = max(settled or shuffled, key=_clearness)
-    use = f"The agent {'uses' if settled else 'shows no sign of using'} what the model says"
-    use = f"{use} (real against shuffled hidden states: {_gain_text(clearest)})"
+    shuffled = {measure: rows[measure, "shuffled"] for measure in MEASURES if (measure, "shuffled") in rows}
+    value = shuffled.pop(CRITIC, None)
+    settled = [row for row in shuffled.values() if row.settled]
+    used, critic = bool(settled), None if value is None else bool(value.settled)
+    clearest = [max(settled or shuffled.values(), key=_clearness), *([] if value is None else [value])]
+    gains = "; ".join(_gain_text(row) for row in clearest)
+    use = f"{_use_text(used, critic)} (real against shuffled hidden states: {gains})"
     content_free = [rows["return", arm] for arm in CONTENT_FREE if ("return", arm) in rows]
     if not content_free:
-        unknown = f"{use}; whether it helps was not measured, as no episodes were played."
-        return Verdict(bool(settled), None, None, unknown)
+        unknown = f"{use}. Whether it helps was not measured, as no episodes were played."
+        return Verdict(used, None, None, unknown, critic)
     helps = all(row.gain_low > 0 for row in content_free)
     hurts = any(row.gain_high < 0 for row in content_free)
-    return Verdict(bool(settled), helps, hurts, f"{use}, and {_help_text(content_free, helps, hurts, table.attrs)}")
+    sentence = f"{use}, and {_help_text(content_free, helps, hurts, table.attrs)}"
+    return Verdict(used, helps, hurts, sentence, critic)
+
+# %% ../../nbs/evaluation.ablations.ipynb #cb33d320
+def _use_text(actor: bool, critic: bool | None) -> str:
+    "Who uses what the model says; `critic` None: it was not measured"
+    if critic is None:
+        return f"The agent {'uses' if actor else 'shows no sign of using'} what the model says"
+    if actor and critic:
+        return "The actor and the critic both read the words"
+    if critic:
+        return "The critic reads the words, the actor shows no sign of it"
+    if actor:
+        return "The actor reads the words, the critic shows no sign of it"
+    return "Neither the actor nor the critic shows a sign of reading the words"
 
 # %% ../../nbs/evaluation.ablations.ipynb #01d474ab
 def _clearness(row) -> float:
@@ -194,7 +245,10 @@ def _clearness(row) -> float:
 def _gain_text(row) -> str:
     "A gain with its interval and unit"
     name, unit = row.measure.replace("_", " "), MEASURES[row.measure]
-    return f"{name} {row.gain:+.2f} [{row.gain_low:+.2f}, {row.gain_high:+.2f}] {unit}"
+    ends = (
+        f"[{row.gain_low:+.2f}, {row.gain_high:+.2f}]" if row.gain_low == row.gain_low else "(too few for an interval)"
+    )
+    return f"{name} {row.gain:+.2f} {ends} {unit}"
 
 
 def _help_text(content_free: list, helps: bool, hurts: bool, attrs: Mapping) -> str:
@@ -217,6 +271,7 @@ def ablate(
     slots: int = 256,
     other: Callable | None = None,  # another recipe's labeller, for the arm "other"
     done: Callable = lambda arm, play: play(),  # may keep what was played: arm, () -> Results; gives Results
+    known: Familiarity | None = None,  # how far training labels lie from each other, to measure the arms' by
 ) -> tuple[pd.DataFrame, Verdict]:
     'Every arm offline and online. ValueError as `arm_labeller`, or without the arms "real" and "shuffled"'
     from craftax_nb.evaluation.rollout import evaluate_agent
@@ -225,15 +280,17 @@ def ablate(
     bank = held.hidden[np.random.default_rng(seed).permutation(held.row)]  # as often as transitions hold them
     labellers = {arm: arm_labeller(arm, agent, labeller, bank, other, seed) for arm in arms}
     past = () if held.label_past is None else (held.label_past,)
-    offline, online = {}, {}
+    offline, online, unfamiliar = {}, {}, {}
     for arm, arm_states in labellers.items():
         hidden = held.hidden if arm == "real" else np.asarray(arm_states(held.label_codes, *past))
         offline[arm] = offline_scores(agent, held, hidden)
+        if known:
+            unfamiliar[arm] = float(np.mean(known.percentiles(hidden) > 99))
     for arm, arm_states in labellers.items() if episodes else ():
         options = {"labeller": arm_states, "max_steps": max_steps, "slots": slots}
         play = lambda options=options: evaluate_agent(agent, agent.world, episodes, seed, **options)
         online[arm] = done(arm, play)
-    table = ablation_table(offline, held.episode, online)
+    table = ablation_table(offline, held.episode, online, unfamiliar=unfamiliar)
     return table, verdict(table)
 
 # %% ../../nbs/evaluation.ablations.ipynb #523faf84
@@ -289,4 +346,7 @@ def readable_ablation(
         name = measure.replace("_", "-")
         columns[f"{name}, {MEASURES[measure]}"] = pd.Series(means)
         columns[f"{name}: real is better by"] = pd.Series(gains)
+    shares = table.groupby("arm", sort=False)["unfamiliar"].first().dropna()
+    if len(shares):
+        columns["unlike those of training"] = shares.map("{:.0%}".format)
     return pd.DataFrame(columns).rename_axis("arm")
