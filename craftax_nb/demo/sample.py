@@ -62,7 +62,8 @@ def pack() -> Path:
     remove_leftovers(sample / "data")
     for name, run in (("ppo", "ppo"), ("awr", "learn/awr"), ("awr_augmented", "learn/awr_augmented")):
         agent = load_agent(f"{_RUNS}/{run}")
-        about = {key: agent.meta[key] for key in ("kind", "step", "framework", "dataset_hash", "labels_hash")}
+        hashes = {key: agent.meta.get(key, "") for key in ("dataset_hash", "labels_hash")}
+        about = {key: agent.meta[key] for key in ("kind", "step", "framework")} | hashes
         parameters = {key: value for key, value in agent.parameters.items() if key != "run_dir"}
         save_agent(sample / name, agent, dtype="float16", parameters=parameters, **about)
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())
