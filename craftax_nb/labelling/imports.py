@@ -63,7 +63,7 @@ def next_commands(data: Dataset) -> str:
     "What may be done with an imported data set, as commands"
     name, out = show_path(data.folder), "runs/out.ipynb"
     commands = [
-        f"python -m craftax_nb.data.tools stats {name}",
+        f"python -m craftax_nb.data stats {name}",
         f"papermill nbs/train_awr.ipynb {out} -p data {name}",
         f"papermill nbs/label.ipynb {out} -p data {name}",
     ]
