@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MEANINGS', 'LEAST_ESS', 'MOST_ESS', 'MOST_CLIPPED', 'DISGUISED', 'PLOTS', 'final_table', 'weight_warning',
-           'warn_of_weights', 'learning_curves']
+           'warn_of_weights', 'offline_conclusion', 'learning_curves']
 
 # %% ../../nbs/offline.report.ipynb #db36c70b
 import math
@@ -93,6 +93,25 @@ def warn_of_weights(metrics, algorithm) -> str:
     if warning:
         warnings.warn(warning, stacklevel=2)
     return warning
+
+# %% ../../nbs/offline.report.ipynb #1aa14fd1
+def offline_conclusion(
+    table: pd.DataFrame,  # from `final_table`
+    warning: str = "",  # from `warn_of_weights`
+) -> str:
+    "What a run learnt of held-out episodes, in a sentence or two, and whether its weights are healthy"
+    value, parts = table.value, []
+    if "held_accuracy" in value:
+        parts.append(f"predicts {value['held_accuracy']:.0%} of the actions")
+    if "held_explained_variance" in value:
+        parts.append(f"explains {value['held_explained_variance']:.0%} of the variance of the returns")
+    learnt = f"Of held-out episodes it {' and '.join(parts)}." if parts else "No episodes were held out."
+    if warning:
+        return f"{learnt} {warning[0].upper()}{warning[1:]}."
+    if "ess" not in value:
+        return learnt
+    clipped = f", {value['clip_fraction']:.0%} of the weights clipped" if "clip_fraction" in value else ""
+    return f"{learnt} The weights are neither flat nor collapsed: effective sample size {value['ess']:.0%}{clipped}."
 
 # %% ../../nbs/offline.report.ipynb #70b92c94
 PLOTS = [
