@@ -8,15 +8,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
-import resource
 from pathlib import Path
 
 import numpy as np
 from fastcore.basics import patch
 
 from .columns import Column, checked_rows, gather
-from .shards import SCHEMA, STEP_COLUMNS, WORLD, Episode, sha256_of, write_shard
+from .opening import allow_open_files, check_alike, open_columns, read_about
+from .shards import STEP_COLUMNS, WORLD, Episode, sha256_of, write_shard
 from .starts import at_start
 from ..jobs.checkpoints import DatasetError, find_dataset
 from ..jobs.files import read_json, resolve, show_path
@@ -40,13 +39,16 @@ class Dataset:
             raise DatasetError(
                 f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"
             )
-        self.about = [_read_about(path / "shard.json") for path in self.shards]
+        self.about = [read_about(path / "shard.json") for path in self.shards]
         self.home = self.folder  # of the whole data set, where this is a view
         self.description = ""  # what the episodes of a view have in common
         self.left_out = 0, 0  # episodes, and their steps, that an earlier version stored without their beginning
-        _check_alike(self.folder, self.about)
-        _allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
-        self._open_columns()
+        check_alike(self.folder, self.about)
+        allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
+        parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
+        self._parts = {name: [columns[name] for columns in parts] for name in parts[0]}
+        self._all_lengths, self._all_cuts = (np.concatenate(self._parts.pop(name)) for name in ("length", "cut"))
+        self._codes = Column(self._parts["codes"])
         self._choose(None)
         if (self.folder / VIEW_FILE).exists():
             _restore_view(self)
@@ -103,52 +105,6 @@ def num_transitions(self: Dataset) -> int:
 def num_episodes(self: Dataset) -> int:
     "How many episodes there are"
     return len(self.length)
-
-# %% ../../nbs/data.dataset.ipynb #b8b03e2e
-@patch
-def _open_columns(self: Dataset) -> None:
-    "Maps every column of every shard; DatasetError if one is missing or damaged, or has another length than it should"
-    self._parts = {name: [] for name in (*STEP_COLUMNS, "codes", "unlocked", "length", "cut")}
-    for path, about in zip(self.shards, self.about, strict=True):
-        steps, episodes = about["transitions"], about["episodes"]
-        rows = {"codes": steps + episodes, "unlocked": episodes, "length": episodes, "cut": episodes}
-        for name, parts in self._parts.items():
-            parts.append(_open_column(path / f"{name}.npy", rows.get(name, steps)))
-        _check_numbers(path, steps, *(self._parts[name][-1] for name in ("length", "reward")))
-    self._all_lengths, self._all_cuts = (np.concatenate(self._parts.pop(name)) for name in ("length", "cut"))
-    self._codes = Column(self._parts["codes"])
-
-
-def _open_column(file: Path, rows: int) -> np.ndarray:
-    "A mapped column of so many rows; DatasetError, one sentence with the file, where it isn't that"
-    try:
-        column = np.load(file, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as e:
-        state = f"can't be read ({e})" if file.exists() else "is missing"
-        raise DatasetError(
-            f"column {file.stem}: {show_path(file)} {state}; copy or collect the data set again"
-        ) from None
-    if len(column) != rows:
-        raise DatasetError(
-            f"column {file.stem}: {show_path(file)} has {len(column):,} rows, shard.json promises {rows:,}; "
-            "copy or collect the data set again"
-        )
-    return column
-
-
-def _check_numbers(shard: Path, steps: int, length: np.ndarray, reward: np.ndarray) -> None:
-    "DatasetError if the episodes have another number of steps together, or if a reward is no finite number"
-    if (total := int(length.sum(dtype=np.int64))) != steps:
-        raise DatasetError(
-            f"column length: {show_path(shard / 'length.npy')} sums to {total:,} steps, shard.json promises {steps:,}; "
-            "copy or collect the data set again"
-        )
-    if not np.isfinite(reward.sum(dtype=np.float64)):
-        row = int(np.flatnonzero(~np.isfinite(reward))[0])
-        raise DatasetError(
-            f"column reward: {show_path(shard / 'reward.npy')} holds {reward[row]} at row {row}, expected a number; "
-            "mend it where it was made, or leave out the episode"
-        )
 
 # %% ../../nbs/data.dataset.ipynb #59a88e70
 def _short_sha(raw: bytes) -> str:
@@ -309,48 +265,6 @@ def _leave_out_headless(self: Dataset) -> None:
         self.description = f"{self.description}, {left_out}" if self.description else left_out
         self.left_out = len(headless), int(self.length[headless].sum())
         self._choose(kept if self.chosen is None else self.chosen[kept])
-
-# %% ../../nbs/data.dataset.ipynb #21018e6e
-def _read_about(file: Path) -> dict:
-    "What shard.json says; DatasetError if it can't be read or lacks something"
-    try:
-        about = read_json(file)
-    except (OSError, ValueError) as e:
-        raise DatasetError(f"{show_path(file)} can't be read ({e}); copy or collect the data set again") from None
-    needed = ("schema", "env_name", "craftax_version", "policy", "episodes", "transitions", "sha256")
-    if missing := [name for name in needed if name not in about]:
-        raise DatasetError(f"{show_path(file)} lacks {', '.join(missing)}; copy or collect the data set again")
-    return about
-
-
-def _check_alike(folder: Path, about: list[dict]) -> None:
-    "DatasetError if the shards are of different games, or in a format that this version doesn't read"
-    for field in ("schema", *WORLD):
-        values = {str(shard.get(field, False)) for shard in about}
-        if len(values) > 1:
-            raise DatasetError(
-                f"{show_path(folder)}: its shards differ in {field} ({', '.join(sorted(values))}); "
-                "keep them in folders of their own"
-            )
-    if about[0]["schema"] != SCHEMA:
-        raise DatasetError(
-            f"{show_path(folder)} has schema {about[0]['schema']}, this version reads {SCHEMA}; "
-            "collect it again with train_ppo"
-        )
-
-# %% ../../nbs/data.dataset.ipynb #db2e7535
-def _allow_open_files(needed: int) -> None:
-    "Raises this process's own limit of open files where `needed` mapped files don't fit; DatasetError if it can't"
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed += len(os.listdir("/dev/fd")) + 256
-    if soft == resource.RLIM_INFINITY or needed <= soft:
-        return
-    if hard != resource.RLIM_INFINITY and needed > hard:
-        raise DatasetError(
-            f"a data set of so many shards needs {needed} open files, this machine allows {hard}; "
-            "copy_episodes makes one shard of them"
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 # %% ../../nbs/data.dataset.ipynb #e72a4ac6
 @patch

@@ -17,7 +17,7 @@ from ..jobs.files import project_root, remove_leftovers, show_path
 from ..nets.agent import load_agent, save_agent
 
 # %% auto #0
-__all__ = ['PLAY', 'LEARN', 'choose_episodes', 'make_sample', 'pack']
+__all__ = ['PLAY', 'LEARN', 'draw_episodes', 'make_sample', 'pack']
 
 # %% ../../nbs/demo.sample.ipynb #c9143120
 _RUNS, _DATA = "runs/sample", "runs/sample/data"
@@ -33,7 +33,7 @@ LEARN = [
 ]
 
 # %% ../../nbs/demo.sample.ipynb #d76a92ed
-def choose_episodes(
+def draw_episodes(
     cut: np.ndarray,  # (episodes,) bool: still running when collection stopped
     length: np.ndarray,  # (episodes,) int: steps
     transitions: int,  # at most
@@ -49,7 +49,7 @@ def make_sample() -> Path:
     run_chain(PLAY, _RUNS)
     dataset, data = load_dataset(f"{_RUNS}/ppo"), project_root() / _DATA
     if not data.exists():
-        print(copy_episodes(dataset, choose_episodes(dataset.cut, dataset.length, _TRANSITIONS), data))
+        print(copy_episodes(dataset, draw_episodes(dataset.cut, dataset.length, _TRANSITIONS), data))
     run_chain(LEARN, f"{_RUNS}/learn")
     return pack()
 

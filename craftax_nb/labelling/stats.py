@@ -16,10 +16,10 @@ import pandas as pd
 
 from ..data.dataset import Dataset
 from ..jobs.files import show_path, whole_folder, write_json
-from .store import LabelError, Labels, moments, read_labels
+from .store import LabelError, Labels, read_labels, view_labels
 
 # %% auto #0
-__all__ = ['Moments', 'hidden_moments', 'hidden_stats', 'plot_hidden', 'view_labels', 'link_labels']
+__all__ = ['Moments', 'hidden_moments', 'hidden_stats', 'plot_hidden', 'link_labels']
 
 # %% ../../nbs/labelling.stats.ipynb #83e4552b
 @dataclass(frozen=True)
@@ -109,30 +109,6 @@ def plot_hidden(
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)
     return figure
-
-# %% ../../nbs/labelling.stats.ipynb #072d7a73
-def view_labels(
-    labels: Labels,  # of the whole data set
-    view: Dataset,  # of `Dataset.view`
-) -> Labels:
-    "The labels of a view's transitions; raises LabelError for labels of another data set, or when no label is left"
-    total = sum(about["transitions"] for about in view.about)
-    named = labels.info.get("dataset_hash")
-    if len(labels.pointer) != total or (named and not view.known_as(named, whole=True)):
-        source = f"the labels in {show_path(labels.folder)} are not of the data set that this view is of"
-        raise LabelError(f"{source} ({view.whole_hash}); label that one, or the view itself")
-    pointer = labels.pointer[view.of_whole]
-    if not (pointer >= 0).any():
-        reason = f"none of the view's {view.num_transitions:,} transitions has a label"
-        raise LabelError(f"{reason}; label more of {view.whole_hash}")
-    mean, std = moments(labels.hidden, np.bincount(pointer[pointer >= 0], minlength=len(labels)))
-    info = labels.info | {
-        "dataset_hash": view.hash,
-        "transitions": len(pointer),
-        "labelled_transitions": int((pointer >= 0).sum()),
-        "of": view.whole_hash,
-    }
-    return dataclasses.replace(labels, pointer=pointer, mean=mean, std=std, info=info)
 
 # %% ../../nbs/labelling.stats.ipynb #15ae4ce6
 def link_labels(

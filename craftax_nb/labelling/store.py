@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from craftax_nb.data.dataset import Dataset
 
 # %% auto #0
-__all__ = ['Labels', 'moments', 'save_labels', 'read_labels', 'list_labels', 'check_labels', 'load_labels']
+__all__ = ['Labels', 'moments', 'save_labels', 'read_labels', 'list_labels', 'view_labels', 'check_labels', 'load_labels']
 
 # %% ../../nbs/labelling.store.ipynb #83b5b6c3
 @dataclass(frozen=True)
@@ -139,6 +139,30 @@ def list_labels(
     sets = [p.parent for place in places for p in sorted(place.glob("*/labels.json"))]
     return {folder.name: folder for folder in sets if not folder.name.startswith(".")}
 
+# %% ../../nbs/labelling.store.ipynb #dce2b027
+def view_labels(
+    labels: Labels,  # of the whole data set
+    view: Dataset,  # of `Dataset.view`
+) -> Labels:
+    "The labels of a view's transitions; raises LabelError for labels of another data set, or when no label is left"
+    total = sum(about["transitions"] for about in view.about)
+    named = labels.info.get("dataset_hash")
+    if len(labels.pointer) != total or (named and not view.known_as(named, whole=True)):
+        source = f"the labels in {show_path(labels.folder)} are not of the data set that this view is of"
+        raise LabelError(f"{source} ({view.whole_hash}); label that one, or the view itself")
+    pointer = labels.pointer[view.of_whole]
+    if not (pointer >= 0).any():
+        reason = f"none of the view's {view.num_transitions:,} transitions has a label"
+        raise LabelError(f"{reason}; label more of {view.whole_hash}")
+    mean, std = moments(labels.hidden, np.bincount(pointer[pointer >= 0], minlength=len(labels)))
+    info = labels.info | {
+        "dataset_hash": view.hash,
+        "transitions": len(pointer),
+        "labelled_transitions": int((pointer >= 0).sum()),
+        "of": view.whole_hash,
+    }
+    return replace(labels, pointer=pointer, mean=mean, std=std, info=info)
+
 # %% ../../nbs/labelling.store.ipynb #b6952053
 def check_labels(labels: Labels, data: Dataset) -> None:
     "Raises LabelError, naming both, unless the labels are of this data set"
@@ -158,7 +182,6 @@ def load_labels(
 ) -> Labels:
     "A data set's labels; raises LabelError when there are none, several and none is named, or those of other data"
     from craftax_nb.data.dataset import Dataset
-    from craftax_nb.labelling.stats import view_labels
 
     data = Dataset(data) if isinstance(data, (str, Path)) else data
     sets, name = list_labels(data, labels_dir), show_path(data.folder)
