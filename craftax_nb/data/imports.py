@@ -174,32 +174,38 @@ class ShardsOf:
         if any(self.folder.glob("shard-*")):
             raise ImportDataError(f"{show_path(self.folder)} holds episodes already; give another folder")
 
-    def add(self, episodes: list[Episode]) -> None:
-        "Takes episodes; writes a shard where there are enough"
-        self.episodes += episodes
-        if sum(map(len, self.episodes)) >= self.most_steps:
-            self.flush()
-
-    def flush(self) -> None:
-        "Writes what was taken as a shard"
-        if not self.episodes:
-            return
-        world = World(ObsSpec.of(self.episodes[0].codes).env_name)
-        about = {name: getattr(world, name) for name in WORLD}
-        about |= {"craftax_version": self.craftax_version, "upstream_exact": True}
-        policy = {"job": f"import_{self.report.kind}", "source": self.report.source, "lost": list(self.report.lost)}
-        now = tuple(self.report.headless)
-        dropped = tuple(a - b for a, b in zip(now, self.dropped, strict=True))
-        write_shard(self.folder / f"shard-{self.count:09d}", self.episodes, about, policy, self.count, dropped)
-        self.count, self.episodes, self.dropped = self.count + 1, [], now
-
-    def close(self) -> Dataset:
-        "The data set; ImportDataError where no whole episode was found"
+# %% ../../nbs/data.imports.ipynb #0df0de0b
+@patch
+def add(self: ShardsOf, episodes: list[Episode]) -> None:
+    "Takes episodes; writes a shard where there are enough"
+    self.episodes += episodes
+    if sum(map(len, self.episodes)) >= self.most_steps:
         self.flush()
-        if not self.count:
-            n, steps = self.report.headless
-            raise ImportDataError(
-                f"{self.report.source} holds no whole episode: {n:,} of {steps:,} steps have no beginning in it, and "
-                f"{self.report.lone} steps no observation after them; are the files read in order, and joined?"
-            )
-        return Dataset(self.folder)
+
+
+@patch
+def flush(self: ShardsOf) -> None:
+    "Writes what was taken as a shard"
+    if not self.episodes:
+        return
+    world = World(ObsSpec.of(self.episodes[0].codes).env_name)
+    about = {name: getattr(world, name) for name in WORLD}
+    about |= {"craftax_version": self.craftax_version, "upstream_exact": True}
+    policy = {"job": f"import_{self.report.kind}", "source": self.report.source, "lost": list(self.report.lost)}
+    now = tuple(self.report.headless)
+    dropped = tuple(a - b for a, b in zip(now, self.dropped, strict=True))
+    write_shard(self.folder / f"shard-{self.count:09d}", self.episodes, about, policy, self.count, dropped)
+    self.count, self.episodes, self.dropped = self.count + 1, [], now
+
+
+@patch
+def close(self: ShardsOf) -> Dataset:
+    "The data set; ImportDataError where no whole episode was found"
+    self.flush()
+    if not self.count:
+        n, steps = self.report.headless
+        raise ImportDataError(
+            f"{self.report.source} holds no whole episode: {n:,} of {steps:,} steps have no beginning in it, and "
+            f"{self.report.lone} steps no observation after them; are the files read in order, and joined?"
+        )
+    return Dataset(self.folder)
