@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from .chunks import LabelError
-from ..lm.recipe import Recipe
+from ..lm.recipe import ORACLE, Recipe
 
 # %% ../../nbs/labelling.plan.ipynb #fffe2618
 def label_points(
@@ -154,6 +154,10 @@ def estimate(
 
     if not texts:
         return dict(labels=0, tokens=0, seconds=0.0, bytes=0)
+    if recipe.model == ORACLE:
+        from craftax_nb.lm.oracle import fact_names
+
+        return dict(labels=len(texts), tokens=0, seconds=1e-3 * len(texts), bytes=4 * len(fact_names()) * len(texts))
     folder, device = model_folder(recipe.model), "cuda" if torch.cuda.is_available() else "cpu"
     config, n = AutoConfig.from_pretrained(folder).get_text_config(), len(texts)
     at_once = min(max(1, workers), len(os.sched_getaffinity(0))) if device == "cpu" else 1
@@ -162,7 +166,7 @@ def estimate(
         labels=n,
         tokens=round(n * (read + recipe.generated_tokens)),
         seconds=20 + n * _operations(recipe, folder, config, read, device) / speed,
-        bytes=4 * config.hidden_size * n,
+        bytes=4 * config.hidden_size * recipe.vectors * n,
     )
 
 # %% ../../nbs/labelling.plan.ipynb #82c8662a

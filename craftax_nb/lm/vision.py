@@ -141,15 +141,17 @@ class FrameTokeniser:
         )
 
     def _image(self, text: str) -> dict:
-        "The frame of one code, as the model takes it"
+        "The frame of one code, or the frame that the text holds, as the model takes it"
         from PIL import Image
 
+        shape, _, digits = text.rpartition(":")
         try:
-            code = np.frombuffer(bytes.fromhex(text), np.uint8)
+            code = np.frombuffer(bytes.fromhex(digits), np.uint8)
+            frame = code.reshape(*map(int, shape.split("x")), 3) if shape else frames(code[None])[0]
         except ValueError:
             expected = "as observation_texts(codes, 'image') gives"
             raise ValueError(f"an observation is no code in hexadecimal digits, {expected}") from None
-        return self.processor(Image.fromarray(frames(code[None])[0]), return_tensors="pt")
+        return self.processor(Image.fromarray(frame), return_tensors="pt")
 
 # %% ../../nbs/lm.vision.ipynb #c0c8d02a
 class FrameDecoder:
@@ -165,7 +167,7 @@ class FrameDecoder:
         how = dict(dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa")
         self.lm = AutoModelForImageTextToText.from_pretrained(folder, **how).eval().to(device)
         self.model, self.device, self.threads = self.lm.model, device, threads
-        self.dim = self.model.config.get_text_config().hidden_size
+        self.dim = self.model.config.get_text_config().hidden_size * recipe.vectors
         self.batch_tokens = batch_tokens or default_batch_tokens(device)
         self.ends, self.lm.generation_config = end_ids(self.lm.generation_config), GenerationConfig()
 

@@ -47,7 +47,7 @@ class _Done:
 # %% ../../nbs/lm.vllm_connector.ipynb #3a932293
 #| eval: false
 class PooledStates(ExampleHiddenStatesConnector):
-    "Keeps, for each request with `kv_transfer_params` {positions, key}, the float32 mean of the states there"
+    "Keeps, for each request with `kv_transfer_params` {positions, sizes, key}, the float32 means of the states there"
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -61,7 +61,7 @@ class PooledStates(ExampleHiddenStatesConnector):
         if pending is None or "positions" not in wanted:
             self._pending_saves.pop(request.request_id, None)
             return False, None
-        pending.positions, pending.key = wanted["positions"], wanted["key"]
+        pending.positions, pending.sizes, pending.key = wanted["positions"], wanted["sizes"], wanted["key"]
         return wait, None
 
     @torch.inference_mode()
@@ -72,7 +72,7 @@ class PooledStates(ExampleHiddenStatesConnector):
         states = states_at(self._kv_cache, pending.block_ids, pending.positions)
         if self.norm is not None:
             states = self.norm(states)
-        self.pooled[pending.key] = states.float().mean(0)
+        self.pooled[pending.key] = torch.cat([part.mean(0) for part in states.float().split(pending.sizes)])
         self._req_copy_events[pending.req_id] = _Done()
 
 # %% ../../nbs/lm.vllm_connector.ipynb #d186231b

@@ -42,11 +42,22 @@ class Trunk(nn.Module):
     def __call__(self, h, hidden_state):
         dense = lambda n, part, g=2**0.5: nn.Dense(n, kernel_init=orthogonal(g), name=f"{self.trunk}_{part}")
         if self.spec.hidden_dim:
+            if self.spec.vectors > 1:
+                hidden_state = self.pool_vectors(hidden_state, dense)
             encoded = nn.tanh(dense(self.spec.width, "label")(hidden_state))
             h = jnp.concatenate([h, encoded], axis=-1)
         for i in range(1, self.spec.depth):
             h = nn.tanh(dense(self.spec.width, i)(h))
         return dense(self.outputs, "head", self.gain)(h)
+
+    def pool_vectors(self, hidden_state, dense):  # (..., hidden_dim) -> (..., hidden_dim / vectors)
+        "The mean of a hidden state's vectors, or what the trunk attends to, which at first is nearly the mean"
+        count = self.spec.vectors
+        vectors = hidden_state.reshape(*hidden_state.shape[:-1], count, -1)
+        if self.spec.vector_pooling == "mean":
+            return vectors.mean(-2)
+        scores = jnp.diagonal(dense(count, "attend", 0.01)(vectors), axis1=-2, axis2=-1)
+        return (nn.softmax(scores)[..., None] * vectors).sum(-2)
 
 # %% ../../nbs/nets.flax_nets.ipynb #fdc6283e
 class ActorCritic(nn.Module):

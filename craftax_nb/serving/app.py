@@ -30,7 +30,7 @@ from .request import read_request
 class PendingRequest(NamedTuple):
     "States that wait for their vectors"
 
-    codes: np.ndarray  # (n, width) uint8
+    codes: np.ndarray  # (n, width) uint8; of a model that sees also frames (n, H, W, 3)
     past: np.ndarray | None  # (k, n, width) uint8
     future: Future  # of (n, dim) float32
 
@@ -95,7 +95,7 @@ def _answer(self: Batcher, requests: list[PendingRequest]):
     "Answers the requests of each game together, or one by one where that fails"
     groups = {}
     for request in requests:
-        groups.setdefault((request.codes.shape[1], request.past is None), []).append(request)
+        groups.setdefault((request.codes.shape[1:], request.past is None), []).append(request)
     for group in groups.values():
         try:
             self._call_labeller(group)
@@ -197,7 +197,9 @@ def make_app(
     async def get_hidden_state(request: Request):
         labeller = _labeller(batcher)
         body = await _read_body(request, max_bytes)
-        states = await asyncio.to_thread(read_request, body, labeller.recipe.history, max_states)
+        recipe = labeller.recipe
+        sees = getattr(recipe, "text_format", "") == "image"
+        states = await asyncio.to_thread(read_request, body, recipe.history, max_states, sees)
         try:
             hidden = await asyncio.wrap_future(batcher.submit(states.codes, states.past))
         except Exception as e:

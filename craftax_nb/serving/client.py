@@ -62,12 +62,14 @@ class RemoteLabeller:
         patience: float = 300.0,  # seconds for which an absent or loading server is asked again
         remember: int = 20_000,  # states whose vectors are kept, the last ones that were asked for
         batch: int = 64,  # most states a request
+        accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
     ):
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise ServerError(f"label server is {url!r}, expected an address such as http://node17:5000")
         self._http = _http_client(self.url, timeout, read_token(token_file))
         self.patience, self.computed = patience, 0  # computed: states that the server was asked for
+        self.accept_unrecorded_words = accept_unrecorded_words
         self._vectors = LRUCache(max(1, remember))
         self.required = recipe_from_dict(recipe) if isinstance(recipe, dict) else recipe
         self._meet()
@@ -145,7 +147,7 @@ def _meet(self: RemoteLabeller):
             "of craftax_nb"
         ) from None
     self._require_recipe(recipe)
-    require_words(recipe)
+    require_words(recipe, self.accept_unrecorded_words)
     self.recipe, self.dim, self.limits, self._hash = recipe, dim, health["server"], recipe.hash
 
 # %% ../../nbs/serving.client.ipynb #e9645dfc

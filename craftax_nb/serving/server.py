@@ -24,7 +24,7 @@ from fastapi import FastAPI
 from ..jobs.checkpoints import find_checkpoint
 from ..jobs.files import read_json, resolve
 from ..lm.models import ModelError, find_model
-from ..lm.recipe import Recipe, RecipeError, recipe_from_dict
+from ..lm.recipe import ORACLE, Recipe, RecipeError, recipe_from_dict
 from .app import Batcher, make_app
 from .client import ServerError, read_token
 
@@ -91,6 +91,8 @@ def _add_server_options(add: Callable):
     add("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0: every one (%(default)s)")
     add("--port", type=int, default=5000, help="0: a free one (%(default)s)")
     add("--token-file", default="", help="file with the token, mode 600; also CRAFTAX_NB_TOKEN_FILE")
+    unrecorded = "serve a recipe that doesn't say in which words its states were described"
+    add("--accept-unrecorded-words", action="store_true", help=unrecorded)
     add("--open", action="store_true", help="listen beyond this machine without a token")
     add("--backend", default="auto", help=backends)
     add("--continuations", default=None, help=continuations)
@@ -135,11 +137,13 @@ def _listen(args: argparse.Namespace, token: str) -> socket.socket:
 # %% ../../nbs/serving.server.ipynb #aa45629c
 def _load(recipe: Recipe, args: argparse.Namespace):  # Labeller
     "Loads the model and checks it against a plain forward"
-    from craftax_nb.lm.extract import Extractor
+    from craftax_nb.lm.extract import open_extractor
     from craftax_nb.lm.live import Labeller
 
-    extractor = Extractor(recipe, args.backend, args.device, args.threads, check=True, continuations=args.continuations)
-    return Labeller(extractor.recipe, extractor=extractor)
+    options = dict(backend=args.backend, device=args.device, threads=args.threads, continuations=args.continuations)
+    extractor = open_extractor(recipe, check=True, **options)
+    words = args.accept_unrecorded_words
+    return Labeller(extractor.recipe, extractor=extractor, accept_unrecorded_words=words)
 
 # %% ../../nbs/serving.server.ipynb #b09ac943
 def main(argv: list[str] | None = None) -> int:  # exit code
@@ -147,7 +151,8 @@ def main(argv: list[str] | None = None) -> int:  # exit code
     args = _arguments(argv)
     try:
         recipe, token = _recipe(args), read_token(args.token_file)
-        find_model(recipe.model)
+        if recipe.model != ORACLE:
+            find_model(recipe.model)
         sock = _listen(args, token)
     except (RecipeError, ServerError, ModelError, ValueError) as e:
         print(f"error: {e}", file=sys.stderr)

@@ -14,7 +14,7 @@ from ..jobs.runs import Run
 from ..labelling.chunks import LabelError
 from ..lm.models import ModelError, find_model
 from ..lm.prompt import default_prompt, system_text
-from ..lm.recipe import Recipe, RecipeError
+from ..lm.recipe import ORACLE, Recipe, RecipeError
 from .connection import QueueError
 
 # %% auto #0
@@ -35,23 +35,11 @@ def check_label_run(
 ) -> tuple[Recipe, str]:  # the recipe, not resolved; the workers' interpreter
     "What the run's parameters ask for; ParameterError, one sentence, where that can't be had"
     p = run.params
-    same = (
-        "model",
-        "text_format",
-        "history",
-        "thinking",
-        "positions",
-        "pooling",
-        "generated_tokens",
-        "dtype",
-        "cadence",
-    )
     try:
-        prompt = p["prompt"] or default_prompt(p["text_format"], p["history"], p["generated_tokens"])
-        layer = p["layer"] if p["layer"] % 1 else int(p["layer"])
-        recipe = Recipe(prompt=prompt, layer=layer, **{name: p[name] for name in same})
-        system_text(recipe.prompt)
-        find_model(recipe.model)
+        recipe = _recipe_of(p)
+        if recipe.model != ORACLE:
+            system_text(recipe.prompt)
+            find_model(recipe.model)
         python = _python(p["worker_python"])
         if p["role"] != "both" and not os.environ.get("REDIS_URL"):
             wanted = "REDIS_URL is not set: it names the server that all machines reach"
@@ -59,6 +47,18 @@ def check_label_run(
     except (RecipeError, ModelError) as e:
         raise ParameterError(f"label: {'model: ' if isinstance(e, ModelError) else ''}{e}") from None
     return recipe, python
+
+# %% ../../nbs/workers.job.ipynb #c357c1e5
+_same_names = "model history thinking positions pooling vectors generated_tokens dtype cadence".split()
+
+
+def _recipe_of(p: dict) -> Recipe:  # p: parameters of the job label
+    "The recipe that parameters ask for, not resolved; an oracle's text is its facts"
+    text_format = "facts" if p["model"] == ORACLE and p["text_format"] == "filtered" else p["text_format"]
+    prompt = p["prompt"] or default_prompt(text_format, p["history"], p["generated_tokens"])
+    layer = p["layer"] if p["layer"] % 1 else int(p["layer"])
+    named = {name: p[name] for name in _same_names}
+    return Recipe(prompt=prompt, layer=layer, text_format=text_format, **named)
 
 # %% ../../nbs/workers.job.ipynb #29bfb9b8
 def label_run(

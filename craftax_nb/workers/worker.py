@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['disk_errors', 'chunk_name', 'read_texts', 'do_job', 'attempt_job', 'work', 'worker_arguments', 'wait_for_work',
-           'make_extractor', 'run_worker', 'main']
+           'sample_texts', 'make_extractor', 'run_worker', 'main']
 
 # %% ../../nbs/workers.worker.ipynb #e5153d7f
 import argparse
@@ -154,6 +154,17 @@ def wait_for_work(
     return description
 
 # %% ../../nbs/workers.worker.ipynb #4427a714
+def sample_texts(
+    folder: Path,  # with texts.jsonl
+    most: int = 6,  # each costs a whole plain forward
+) -> list[str]:
+    "Texts of jobs, evenly over texts.jsonl: the states that a worker checks itself on"
+    with (folder / "texts.jsonl").open() as f:
+        jobs = [json.loads(line) for line in f]
+    texts = [text for job in jobs for text in job]
+    return [texts[i * len(texts) // most] for i in range(most)] if len(texts) > most else texts
+
+# %% ../../nbs/workers.worker.ipynb #a861b711
 def make_extractor(
     recipe: dict,  # as the queue holds it
     folder: Path,  # the shared one; generated text lies beside it
@@ -162,14 +173,14 @@ def make_extractor(
     "The recipe's model, checked against a plain forward; raises LabelError when it is another model, or differs"
     import torch
 
-    from craftax_nb.lm.extract import Extractor, ExtractorError
+    from craftax_nb.lm.extract import ExtractorError, open_extractor
     from craftax_nb.lm.models import ModelError
 
     torch.set_num_threads(args.threads)
-    options = dict(backend=args.backend, device=args.device, threads=args.threads)
+    options = dict(backend=args.backend, device=args.device, threads=args.threads, check=sample_texts(folder))
     continuations = folder.parent / "continuations"
     try:
-        return Extractor(recipe_from_dict(recipe), **options, check=True, continuations=continuations)
+        return open_extractor(recipe_from_dict(recipe), **options, continuations=continuations)
     except (RecipeError, ExtractorError, ModelError) as e:
         raise LabelError(str(e)) from e
 
