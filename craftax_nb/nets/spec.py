@@ -38,16 +38,7 @@ class NetSpec:
     vector_pooling: str = "mean"  # of several vectors, one of `VECTOR_POOLINGS`
 
     def __post_init__(self):
-        for name, allowed in (("net", NETS), ("vector_pooling", VECTOR_POOLINGS)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"NetSpec: {name} is {getattr(self, name)!r}, expected one of {', '.join(allowed)}")
-        for name, least in (("width", 1), ("depth", 1), ("tile_width", 1), ("hidden_dim", 0), ("vectors", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"NetSpec: {name} is {getattr(self, name)}, expected at least {least}")
-        if self.hidden_dim % self.vectors:
-            raise ValueError(
-                f"NetSpec: hidden_dim is {self.hidden_dim}, which isn't {self.vectors} vectors of one size"
-            )
+        _check_spec(self)
 
     @cached_property
     def world(self) -> World:
@@ -66,6 +57,18 @@ class NetSpec:
     def trunks(self) -> tuple[str, ...]:
         "Names of the trunks; the critic of an intrinsic reward is called `curiosity` in checkpoints"
         return TRUNKS + ("curiosity",) * self.intrinsic_critic
+
+# %% ../../nbs/nets.spec.ipynb #cba9ab16
+def _check_spec(spec: NetSpec) -> None:
+    "ValueError for a value that no network has"
+    for name, allowed in (("net", NETS), ("vector_pooling", VECTOR_POOLINGS)):
+        if getattr(spec, name) not in allowed:
+            raise ValueError(f"NetSpec: {name} is {getattr(spec, name)!r}, expected one of {', '.join(allowed)}")
+    for name, least in (("width", 1), ("depth", 1), ("tile_width", 1), ("hidden_dim", 0), ("vectors", 1)):
+        if getattr(spec, name) < least:
+            raise ValueError(f"NetSpec: {name} is {getattr(spec, name)}, expected at least {least}")
+    if spec.hidden_dim % spec.vectors:
+        raise ValueError(f"NetSpec: hidden_dim is {spec.hidden_dim}, which isn't {spec.vectors} vectors of one size")
 
 # %% ../../nbs/nets.spec.ipynb #1f43ee7c
 EARLIER_NAMES = {"label_dim": "hidden_dim", "curiosity": "intrinsic_critic"}

@@ -36,16 +36,7 @@ from craftax_nb.widgets.panels import (
     values_html,
     x_of,
 )
-from craftax_nb.widgets.trace import (
-    Trace,
-    check_games,
-    judge,
-    memory_before,
-    name_of,
-    read,
-    trace_episode,
-    trace_of,
-)
+from .trace import Trace, check_games, judge, memory_before, name_of, read, trace_episode, trace_of
 from .words import Words, past_of
 from ..world.draw import draw, png
 from ..world.env import World
