@@ -23,13 +23,13 @@ _PPO, _AUGMENTED = f"{DEMO_FOLDER}/ppo", f"{DEMO_FOLDER}/awr_augmented"
 _AGENTS = ",".join(f"{DEMO_FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc", "bc_best"))
 _SMALL = {"data": _PPO, "width": 128, "steps": 400}
 _AWR = {**_SMALL, "steps": 600, "critic_steps": 100, "actor_steps": 200}
-_GAME = {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 12_288}
+_GAME = {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 24_576}
 _EPISODES = {"every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}
 _STATES = {"bases": 5, "meadows": 1, "num_seeds": 0, "language_states": 3, "threads": 2}
 
 STEPS = [
     ChainStep("ppo", "nbs/train_ppo.ipynb", _GAME),
-    ChainStep("label", "nbs/label.ipynb", {"data": _PPO, "cadence": 50}),
+    ChainStep("label", "nbs/label.ipynb", {"data": _PPO, "cadence": 80}),
     ChainStep("awr", "nbs/train_awr.ipynb", _AWR),
     ChainStep("awr_augmented", "nbs/train_awr.ipynb", {**_AWR, "augment": True}),
     ChainStep("bc", "nbs/train_bc.ipynb", _SMALL),
