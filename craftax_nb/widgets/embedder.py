@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,7 +24,7 @@ def load_labeller(recipe: Recipe):
     "The language model of a recipe, loaded on this machine"
     from craftax_nb.lm.live import Labeller
 
-    return Labeller(recipe)
+    return Labeller(recipe, threads=min(4, os.cpu_count() or 1))  # somebody waits for it, and nothing else computes
 
 
 class SharedLabeller:
