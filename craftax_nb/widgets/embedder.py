@@ -24,7 +24,9 @@ def load_labeller(recipe: Recipe):
     "The language model of a recipe, loaded on this machine"
     from craftax_nb.lm.live import Labeller
 
-    return Labeller(recipe, threads=min(4, os.cpu_count() or 1))  # somebody waits for it, and nothing else computes
+    return Labeller(
+        recipe, threads=max(1, min(4, (os.cpu_count() or 1) // 2))
+    )  # somebody waits; half of the cores stay free
 
 
 class SharedLabeller:
