@@ -40,13 +40,13 @@ def known_names(
     report: ImportReport,  # gets the others as skipped
 ) -> dict[str, str]:  # name here -> name there
     "Which column is which; ImportDataError for a table that lacks observations, actions, rewards or ends"
-    found = {here: there for here, names in NAMES.items() for there in names if there in columns}
-    report.skipped |= {name: "not used" for name in columns if name not in found.values()}
-    if missing := [name for name in ("obs", "action", "reward") if name not in found]:
+    source_names = {here: there for here, names in NAMES.items() for there in names if there in columns}
+    report.skipped |= {name: "not used" for name in columns if name not in source_names.values()}
+    if missing := [name for name in ("obs", "action", "reward") if name not in source_names]:
         raise ImportDataError(f"{where} has no column {' or '.join(NAMES[missing[0]])}; it has {', '.join(columns)}")
-    if not {"done", "terminated", "episode"} & set(found):
+    if not {"done", "terminated", "episode"} & set(source_names):
         raise ImportDataError(f"{where} has no done, terminated or episode column; it has {', '.join(columns)}")
-    return found
+    return source_names
 
 # %% ../../nbs/data.sources.ipynb #831fff15
 def _rows_of(columns: dict[str, np.ndarray], where: str) -> dict:

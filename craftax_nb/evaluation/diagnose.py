@@ -64,14 +64,14 @@ def main(argv: list[str] | None = None) -> int:  # exit code
     args = parser.parse_args(argv)
     try:
         sources = tuple(open_source(name, args.token_file) for name in (args.a, args.b))
-        found = diagnose(*sources, data_of(sources, args.data), args.states, args.seed, (args.a, args.b))
+        diagnosis = diagnose(*sources, data_of(sources, args.data), args.states, args.seed, (args.a, args.b))
     except (ValueError, LabelError, RecipeError, ModelError, ServerError, DatasetError, CheckpointError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 2
-    print(found.verdict, found.table().to_string(header=False), sep="\n\n")
-    if args.figure and found.comparable:
-        found.plot().savefig(Path(resolve(args.figure)), dpi=80)
-    return 0 if found.kind.startswith("same") else 1
+    print(diagnosis.verdict, diagnosis.table().to_string(header=False), sep="\n\n")
+    if args.figure and diagnosis.comparable:
+        diagnosis.plot().savefig(Path(resolve(args.figure)), dpi=80)
+    return 0 if diagnosis.kind.startswith("same") else 1
 
 
 if __name__ == "__main__" and "__file__" in globals():

@@ -97,8 +97,8 @@ def fact_texts(
 ) -> list[str]:
     "The facts of states in words and numbers"
     names, facts = fact_names(), state_facts(codes)
-    said = [[f"{names[i]} {row[i]:.9g}" for i in np.flatnonzero(row)] for row in facts]
-    return ["; ".join(parts) or "nothing" for parts in said]
+    facts_in_words = [[f"{names[i]} {row[i]:.9g}" for i in np.flatnonzero(row)] for row in facts]
+    return ["; ".join(parts) or "nothing" for parts in facts_in_words]
 
 
 def facts_of(

@@ -265,8 +265,8 @@ def _standing(
     "What an agent holds in the state, so that plays from there begin with the V that is shown"
     self.words.embedder.settle()
     reading, codes = self.trace.readings[which], self.trace.episode.codes
-    shown = edited or not self.editing.edits
-    held = self.words.hidden_state(which) if shown else self.words.before(which)
+    as_it_stands = edited or not self.editing.edits
+    held = self.words.hidden_state(which) if as_it_stands else self.words.before(which)
     past = past_of(self.trace, self.step, reading.agent.recipe.history) if reading.agent.recipe else None
     return Standing(memory_before(reading, codes, self.step), held.vector, held.age, past)
 

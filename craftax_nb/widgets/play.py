@@ -136,10 +136,10 @@ function render({ model, el }) {
         model.send({ key })
     }
     field.oninput = () => { field.value = "" }
-    model.on("change:shown", show)
+    model.on("change:pictures", show)
     model.on("msg:custom", focus)
     show()
-    return () => { model.off("change:shown", show); model.off("msg:custom", focus); URL.revokeObjectURL(image.src) }
+    return () => { model.off("change:pictures", show); model.off("msg:custom", focus); URL.revokeObjectURL(image.src) }
 }
 export default { render }
 """
@@ -162,7 +162,7 @@ class Screen(anywidget.AnyWidget):
 
     _esm, _css = SCREEN_MODULE, SCREEN_STYLE
     picture = traitlets.Bytes(b"").tag(sync=True)  # a PNG file
-    shown = traitlets.Int(0).tag(sync=True)  # how many pictures there have been
+    pictures = traitlets.Int(0).tag(sync=True)  # how many pictures there have been
     taken = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the keys that are sent
     width = traitlets.Int(400).tag(sync=True)  # pixels
 
@@ -241,7 +241,7 @@ def press(self: Player, key: str, leave: bool = False) -> None:
         self.status.value = f"<b>{html.escape(str(e))}</b>"
         return
     finally:
-        self.screen.shown += 1
+        self.screen.pictures += 1
     self.show()
 
 # %% ../../nbs/widgets.play.ipynb #3c81ce2e
@@ -250,7 +250,7 @@ def show(self: Player) -> None:
     "Shows the state as it is now"
     with self.screen.hold_sync():
         self.screen.picture = png(draw(self.game.codes, self.tile))
-        self.screen.shown += 1
+        self.screen.pictures += 1
     self.status.value = play_status_html(self.game)
     text = html.escape(describe(self.game.codes[None], self.text_format)[0])
     self.text.value = f'<div class="craftax-play-text" style="line-height:1.45;opacity:0.85">{text}</div>'
