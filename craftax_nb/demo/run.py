@@ -23,23 +23,27 @@ _PPO, _AUGMENTED = f"{DEMO_FOLDER}/ppo", f"{DEMO_FOLDER}/awr_augmented"
 _AGENTS = ",".join(f"{DEMO_FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc", "bc_best"))
 _SMALL = {"data": _PPO, "width": 128, "steps": 400}
 _AWR = {**_SMALL, "steps": 600, "critic_steps": 100, "actor_steps": 200}
+_READ = ("ppo", "label", "awr_augmented")  # whose outputs the probes and the ablation read
 _GAME = {"steps": 131_072, "num_envs": 64, "num_steps": 64, "width": 128, "lr": 1e-3, "collect_last": 24_576}
 _EPISODES = {"every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}
 _STATES = {"bases": 5, "meadows": 1, "num_seeds": 0, "language_states": 3, "threads": 2}
 
 STEPS = [
     ChainStep("ppo", "nbs/train_ppo.ipynb", _GAME),
-    ChainStep("label", "nbs/label.ipynb", {"data": _PPO, "cadence": 80}),
-    ChainStep("awr", "nbs/train_awr.ipynb", _AWR),
-    ChainStep("awr_augmented", "nbs/train_awr.ipynb", {**_AWR, "augment": True}),
-    ChainStep("bc", "nbs/train_bc.ipynb", _SMALL),
-    ChainStep("bc_best", "nbs/train_bc.ipynb", {**_SMALL, "best": 0.1}),
+    ChainStep("label", "nbs/label.ipynb", {"data": _PPO, "cadence": 80}, ("ppo",)),
+    ChainStep("awr", "nbs/train_awr.ipynb", _AWR, ("ppo",)),
+    ChainStep("bc", "nbs/train_bc.ipynb", _SMALL, ("ppo",)),
+    ChainStep("bc_best", "nbs/train_bc.ipynb", {**_SMALL, "best": 0.1}, ("ppo",)),
+    ChainStep("awr_augmented", "nbs/train_awr.ipynb", {**_AWR, "augment": True}, ("ppo", "label")),
     ChainStep("evaluate", "nbs/evaluate.ipynb", {"checkpoint": _AGENTS, **_EPISODES}),
+    ChainStep("probe", "nbs/probe_values.ipynb", {"checkpoint": f"{_PPO},{_AUGMENTED}", **_STATES}, _READ),
     ChainStep(
-        "ablate", "nbs/ablate.ipynb", {"checkpoint": _AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0}
+        "ablate",
+        "nbs/ablate.ipynb",
+        {"checkpoint": _AUGMENTED, "arms": "real,zero,shuffled,noise", "episodes": 0},
+        _READ,
     ),
-    ChainStep("probe", "nbs/probe_values.ipynb", {"checkpoint": f"{_PPO},{_AUGMENTED}", **_STATES}),
-    ChainStep("inspect", "nbs/inspect.ipynb", {"data": _PPO, "checkpoint": _PPO}),
+    ChainStep("inspect", "nbs/inspect.ipynb", {"data": _PPO, "checkpoint": _PPO}, ("ppo",)),
 ]
 
 # %% ../../nbs/demo.run.ipynb #6d60b946
@@ -49,7 +53,7 @@ def demo(
 ) -> Path:  # summary.html
     "Runs the steps that are not done yet and writes the summary"
     begun = time.time()
-    run_chain(STEPS, folder, fresh=fresh)
+    run_chain(STEPS, folder, fresh=fresh, at_once=2)
     page = write_summary(project_root() / folder, STEPS)
     print(f"done in {time.time() - begun:.0f} s; open {show_path(page)} in a browser")
     print(f"the executed notebooks are in {folder}/notebooks")
