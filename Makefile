@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# Where this is set, each process compiles all of torch and jax from source: a small job takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 # 13, 12 or nothing: the CUDA that JAX is installed for, by the NVIDIA driver's version. `make setup JAX_CUDA=` is for the CPU.
 JAX_CUDA ?= $(shell driver=$$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -1 | cut -d. -f1); \
