@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
+from .about import SHARD, WORLD, check_alike
 from .columns import Column, checked_rows, gather
-from .opening import allow_open_files, check_alike, open_columns, read_about
-from .shards import STEP_COLUMNS, WORLD, Episode, sha256_of, write_shard
+from .opening import allow_open_files, open_columns, verifies, verify_columns
+from .shards import STEP_COLUMNS, Episode, write_shard
 from .starts import at_start
 from ..jobs.checkpoints import DatasetError, find_dataset
 from ..jobs.files import read_json, resolve, show_path
@@ -32,6 +33,7 @@ class Dataset:
     def __init__(
         self,
         folder: str | Path,  # that holds shards
+        verify: bool = True,  # read every column once, and compare it with its checksum
     ):
         self.folder = Path(folder)
         self.shards = sorted(p.parent for p in self.folder.glob("shard-*/shard.json"))
@@ -39,13 +41,15 @@ class Dataset:
             raise DatasetError(
                 f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"
             )
-        self.about = [read_about(path / "shard.json") for path in self.shards]
+        self.about = [SHARD.read(path / "shard.json") for path in self.shards]
         self.home = self.folder  # of the whole data set, where this is a view
         self.description = ""  # what the episodes of a view have in common
         self.left_out = 0, 0  # episodes, and their steps, that an earlier version stored without their beginning
-        check_alike(self.folder, self.about)
+        check_alike(show_path(self.folder), self.about)
         allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
         parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
+        if verifies(verify):
+            verify_columns(self.shards, self.about, parts)
         self._parts = {name: [columns[name] for columns in parts] for name in parts[0]}
         self._all_lengths, self._all_cuts = (np.concatenate(self._parts.pop(name)) for name in ("length", "cut"))
         self._codes = Column(self._parts["codes"])
@@ -314,20 +318,17 @@ def episode(self: Dataset, e: int) -> Episode:
 # %% ../../nbs/data.dataset.ipynb #0c78ec33
 @patch
 def verify(self: Dataset) -> None:
-    "Reads every column and compares its checksum; DatasetError names the file that differs"
-    for about, path in zip(self.about, self.shards, strict=True):
-        for name, sha in about["sha256"].items():
-            if sha256_of(path / name) != sha:
-                raise DatasetError(
-                    f"{show_path(path / name)} is damaged (its checksum differs); copy or collect it again"
-                )
+    "Reads every column, compares its checksum and looks at its numbers; DatasetError names what is wrong with which"
+    parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
+    verify_columns(self.shards, self.about, parts)
 
 # %% ../../nbs/data.dataset.ipynb #6a90557e
 def load_dataset(
     path: str | Path,  # a data set's folder, a run that wrote one, or "sample"
+    verify: bool = True,  # read every column once, and compare it with its checksum
 ) -> Dataset:
-    "Opens a data set; DatasetError, one sentence, where there is none"
-    return Dataset(find_dataset(path))
+    "Opens a data set; DatasetError, one sentence, where there is none or where it is damaged"
+    return Dataset(find_dataset(path), verify)
 
 # %% ../../nbs/data.dataset.ipynb #77e61a8c
 def copy_episodes(

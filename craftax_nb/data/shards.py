@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
+from .about import SCHEMA, SHARD, WORLD
+from ..jobs.checkpoints import DatasetError
 from craftax_nb.jobs.files import (
-    read_json,
     remove_leftovers,
     remove_whole,
     resolve,
@@ -26,7 +27,7 @@ from craftax_nb.jobs.files import (
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['STEP_COLUMNS', 'SCHEMA', 'WORLD', 'Episode', 'EpisodeWriter', 'sha256_of', 'write_shard']
+__all__ = ['STEP_COLUMNS', 'Episode', 'EpisodeWriter', 'sha256_of', 'write_shard']
 
 # %% ../../nbs/data.shards.ipynb #c0cc63e2
 STEP_COLUMNS = {
@@ -162,15 +163,18 @@ def _restore(self: EpisodeWriter, step: int) -> None:
     if (self.folder / f"shard-{step:09d}-cut").exists():
         return
     for shard in self.folder.glob("shard-*"):
-        if read_json(shard / "shard.json")["step"] > step or shard.name.endswith("-cut"):
+        if SHARD.read(shard / "shard.json")["step"] > step or shard.name.endswith("-cut"):
             remove_whole(shard)
     file = self.folder / f"running-{step:09d}.npz"
     if not file.exists():
         raise ValueError(
             f"{show_path(self.folder)} has no {file.name}: it can't go on from step {step}; start with a new folder"
         )
-    with np.load(file) as saved:
-        columns = dict(saved)
+    try:
+        with np.load(file) as saved:
+            columns = dict(saved)
+    except Exception as e:  # zipfile has kinds of its own
+        raise DatasetError(f"{show_path(file)} is damaged ({e}); start with a new folder") from None
     if "headless" not in columns:
         raise ValueError(f"{show_path(file)} doesn't say where its episodes begin; start with a new folder")
     self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
@@ -200,10 +204,6 @@ def _join(
     )
 
 # %% ../../nbs/data.shards.ipynb #7dc92965
-SCHEMA = 2  # the format's version; 2: codes hold flight and brightness
-WORLD = ("env_name", "craftax_version", "max_timesteps", "upstream_exact")  # what `shard.json` says of the game
-
-
 def sha256_of(path: Path) -> str:
     "The SHA-256 of a file, in hexadecimal"
     with path.open("rb") as file:
