@@ -10,9 +10,9 @@ __all__ = ['acl_rule', 'QueueError', 'read_url', 'safe_url', 'read_password', 'R
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 from fastcore.basics import patch
 
 from ..jobs.processes import end_process, is_alive, start_process
+from ..jobs.waiting import Waiting, print_error
 
 # %% ../../nbs/workers.connection.ipynb #d830b863
 class QueueError(RuntimeError):
@@ -83,13 +84,13 @@ def read_password() -> str | None:  # None when neither variable is set
 
 # %% ../../nbs/workers.connection.ipynb #b445386c
 class RetryPolicy:
-    "Repeats calls while Redis is away; reports once that it waits, and once that Redis is back"
+    "Repeats calls while Redis is away; reports that it waits, every 30 s that it still does, and that Redis is back"
 
     def __init__(
         self,
         where: str,  # the server's name in messages
         seconds: float = 120.0,  # without an answer after which it gives up with QueueError
-        report: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+        report: Callable[[str], None] = print_error,
     ):
         self.where, self.seconds, self.report = where, seconds, report
 
@@ -102,10 +103,13 @@ def __call__(self: RetryPolicy, call: Callable):  # call: without arguments
     from redis.retry import Retry
 
     failure_times = []
+    look = f"it gives up after {self.seconds:.0f} s; look at REDIS_URL and at the server's log"
+    waiting = Waiting(f"Redis at {self.where}", look, self.report)
 
     def on_failure(error: Exception):
         failure_times.append(time.monotonic())
         self._report_or_give_up(error, failure_times)
+        waiting()
 
     # redis-py's exponential backoffs overflow after a thousand failures, a quarter of an hour; this one doesn't.
     retry = Retry(DecorrelatedJitterBackoff(cap=1.0, base=0.05), -1, (redis.ConnectionError, redis.TimeoutError))
@@ -200,7 +204,7 @@ class Server:
             connect(url).close()  # raises QueueError when nobody answers
             return
         _remove_orphans()
-        self.folder = Path(tempfile.mkdtemp(prefix=f"craftax_nb-redis-{os.getpid()}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"craftax_nb-redis-{os.getuid()}-{os.getpid()}-"))
         self.url = f"unix://{self.folder / 'redis.sock'}"
         try:
             self._start()
@@ -210,10 +214,14 @@ class Server:
 
 # %% ../../nbs/workers.connection.ipynb #6f1ca812
 def _remove_orphans():
-    "Removes the folders of servers whose owners were killed"
-    for folder in Path(tempfile.gettempdir()).glob("craftax_nb-redis-*"):
-        if not is_alive(int(folder.name.split("-")[2])):
-            shutil.rmtree(folder, ignore_errors=True)
+    "Removes the folders of this user's servers whose owners were killed; strangers' folders and files are left alone"
+    pattern = re.compile(rf"craftax_nb-redis-{os.getuid()}-(\d{{1,9}})-\w+")
+    with contextlib.suppress(OSError):  # a temporary folder that can't be listed, or an entry that has just gone
+        for entry in os.scandir(tempfile.gettempdir()):
+            owner = pattern.fullmatch(entry.name)
+            if owner and entry.is_dir(follow_symlinks=False) and not is_alive(int(owner[1])):
+                if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
 # %% ../../nbs/workers.connection.ipynb #4f753cb3
 @patch
@@ -271,7 +279,7 @@ def redis_server() -> Iterator[Server]:  # the server's address is its `url`
 acl_rule = (
     "resetkeys ~craftax_nb:* resetchannels -@all +ping +auth +hello +select +multi +exec +discard +evalsha "
     "+script|load +get +set +exists +del +expire +sadd +scard +hset +hget +hdel +hlen +hgetall +xadd +xlen +xdel "
-    "+xack +xclaim +xpending +xreadgroup +xgroup|create +xinfo|consumers"
+    "+xack +xclaim +xpending +xreadgroup +xgroup|create +xinfo|consumers +type"
 )
 
 # %% ../../nbs/workers.connection.ipynb #c236390a
