@@ -82,19 +82,35 @@ def step_problems(
             yield name, row, columns[name][row], expected
 
 # %% ../../nbs/data.about.ipynb #6de97989
+def _limits(spec: ObsSpec) -> dict:  # part -> its numbers are below this, and one that marks an unused place, or None
+    "What the bytes of a code may be"
+    limits = {
+        "blocks": (len(spec.block_names), DARK if spec.has_light else None),
+        "items": (len(spec.item_names), None),
+        "mob_tile": (spec.tiles, EMPTY),
+        "mob_id": (len(spec.mob_names), EMPTY),
+        "flight": (len(FLIGHTS), None),
+    }
+    return {name: limit for name, limit in limits.items() if spec.slices[name].stop > spec.slices[name].start}
+
+
 def code_problems(
     codes: np.ndarray,  # (n, width) uint8
-    block: int = 4096,  # rows that are checked at a time
+    block: int = 1024,  # rows that are checked at a time, which fit into the processor's cache
 ):
     "Yields (part, row, what it holds, what is expected) for codes that show no state, one of each part and block"
     spec = ObsSpec.of(codes)
-    limits = {"blocks": len(spec.block_names), "items": len(spec.item_names), "mob_id": len(spec.mob_names)}
-    limits |= {"mob_tile": spec.tiles, "flight": len(FLIGHTS)}
-    unused = {"mob_tile": EMPTY, "mob_id": EMPTY} | ({"blocks": DARK} if spec.has_light else {})
-    parts = [(name, spec.slices[name], limit, unused.get(name)) for name, limit in limits.items()]
+    limits = _limits(spec)
+    most, shift = np.full(spec.width, 255, np.uint8), np.zeros(spec.width, np.uint8)
+    for name, (limit, unused) in limits.items():
+        shift[spec.slices[name]] = unused is not None  # 255 becomes 0, which is below every limit
+        most[spec.slices[name]] = limit - (unused is None)
     for start in range(0, len(codes), block):
-        for name, at, limit, empty in parts:
-            part = np.asarray(codes[start : start + block, at])
-            wrong = (part >= limit) & (empty is None or part != empty)
+        rows = np.asarray(codes[start : start + block])
+        if ((rows + shift).max(0) <= most).all():
+            continue
+        for name, (limit, unused) in limits.items():
+            part = rows[:, spec.slices[name]]
+            wrong = (part >= limit) & (unused is None or part != unused)
             if (row := _first(wrong)) >= 0:
                 yield name, start + row, part[row][wrong[row]][0], f"a number below {limit}"

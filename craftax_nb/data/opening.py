@@ -81,14 +81,15 @@ def verify_columns(
     files = [
         (shard / name, sha) for shard, says in zip(shards, about, strict=True) for name, sha in says["sha256"].items()
     ]
+    digest = lambda file: sha256_of(file) if file.exists() else "missing"
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        digest = lambda one: sha256_of(one[0]) if one[0].exists() else "missing"
-        for (file, sha), found in zip(files, threads.map(digest, files), strict=True):
+        digests = threads.map(digest, [file for file, _ in files])
+        checks = threads.map(_check_numbers, shards, [says["env_name"] for says in about], columns)
+        for (file, sha), found in zip(files, digests, strict=True):
             if found != sha:
                 problem = f"{show_path(file)} is damaged: its checksum differs from the one in shard.json"
                 raise DatasetError(f"column {file.stem}: {problem}; {_AGAIN}")
-        check = lambda one: _check_numbers(one[0], one[1]["env_name"], one[2])
-        list(threads.map(check, zip(shards, about, columns, strict=True)))
+        list(checks)
 
 
 def _check_numbers(shard: Path, env_name: str, columns: dict[str, np.ndarray]) -> None:
