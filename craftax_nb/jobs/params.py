@@ -9,6 +9,7 @@ __all__ = ['ParameterError', 'coerce', 'current_names', 'Job', 'check_finished']
 import ast
 import contextlib
 import difflib
+import math
 import os
 import types
 import typing
@@ -16,10 +17,12 @@ import warnings
 
 from fastcore.basics import patch
 
+from .bounds import wrong_value
 from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
 from .presets import PRESETS, preset_values
 from .processes import share_gpu
 from .runs import RENAMED_PARAMETERS, Run, RunError, unfinished
+from .sizes import too_large
 
 # %% ../../nbs/jobs.params.ipynb #8fb73039
 class ParameterError(ValueError):
@@ -38,7 +41,7 @@ def coerce(
     "The value, converted to `kind`; raises ParameterError naming the parameter and what was expected"
     union = isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
     kinds = typing.get_args(kind) if union else (kind,)
-    number = isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     for k in kinds:
         plain = typing.get_origin(k) or k
         if plain is int and number and value == value // 1:
@@ -241,20 +244,6 @@ def check_finished(
     print(f"{job}: {name}: {problem}; what it left is taken as it is (accept_unfinished)")
 
 # %% ../../nbs/jobs.params.ipynb #f3582d0a
-def _check_ranges(job: str, values: dict, positive, choices: dict) -> None:
-    "Raises ParameterError on a number that is not positive, on a seed that is none, and on what is not a choice"
-    for name, value in values.items():
-        if (name == "seed" or name.endswith("_seed")) and isinstance(value, int) and not 0 <= value < 2**31:
-            raise ParameterError(f"{job}: {name} is {value}, expected a whole number from 0 to {2**31 - 1}")
-    for name in _names(positive):
-        if not values[name] > 0:
-            raise ParameterError(f"{job}: {name} is {values[name]}, expected more than 0")
-    for name, allowed in choices.items():
-        if values[name] not in allowed:
-            expected = ", ".join(map(repr, allowed))
-            raise ParameterError(f"{job}: {name} is {values[name]!r}, expected one of {expected}")
-
-
 def _check_folders(job: str, values: dict, names, find, optional) -> None:
     "Raises ParameterError where `find` finds nothing; several folders are separated by commas"
     for name in _names(names):
@@ -272,14 +261,14 @@ def start(
     self: Job,
     dataset=(),  # names of parameters that must name a data set
     checkpoint=(),  # names of parameters that must name a checkpoint, or several separated by commas
-    positive=(),  # names of parameters that must be greater than 0
-    choices=None,  # {name: allowed values}
     optional=(),  # of these names, those that may be "" or None
     language_model: bool = False,  # whether one takes the GPU, so that JAX stays on the CPU
 ) -> Run:
     "Checks every parameter, then opens the run's folder; raises ParameterError with what is wrong in one sentence"
     values = self.check()
-    _check_ranges(self.name, values, positive, choices or {})
+    for problem in (wrong_value(self.name, values), too_large(self.name, values)):
+        if problem:
+            raise ParameterError(f"{self.name}: {problem}")
     _check_folders(self.name, values, dataset, find_dataset, optional)
     _check_folders(self.name, values, checkpoint, find_checkpoint, optional)
     share_gpu(language_model)
