@@ -111,7 +111,7 @@ def main(names: list[str], check: bool) -> int:
         return int(bool(lines))
     for path in paths:
         cells = json.loads(path.read_text())["cells"]
-        skipped = not names and "skip_exec: true" in "".join(cells[0]["source"])
+        skipped = not names and "skip_exec: true" in "".join(cells[-1]["source"])
         make(path, run := any(map(is_figure, cells)) and not skipped)
         print(f"{'executed' if run else 'cleaned '} {path.name}", flush=True)
     return 0

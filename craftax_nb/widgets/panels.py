@@ -5,11 +5,12 @@
 # %% ../../nbs/widgets.panels.ipynb #30d8e303
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 
+from ..jobs.markup import tag
 from .trace import Reading, Trace
 from ..world.codes import unpack
 
@@ -77,44 +78,47 @@ NO_BELONGINGS = {
 PLAYER_NEEDS = "health food drink energy mana xp floor".split()
 
 
-def _pairs(names, parts) -> str:
+def _pairs(names, parts) -> Markup:
     "Names and numbers of a state"
-    style = 'style="margin-right:9px;white-space:nowrap"'
-    return " ".join(f"<span {style}>{plain(n)} <b>{float(parts.scalar(n)):g}</b></span>" for n in names)
+    number = lambda name: tag("b", f"{float(parts.scalar(name)):g}")
+    pair = lambda name: tag("span", plain(name), " ", number(name), style="margin-right:9px;white-space:nowrap")
+    return Markup(" ").join(pair(name) for name in names)
 
 # %% ../../nbs/widgets.panels.ipynb #e6cd657e
-def _happened(trace: Trace, step: int) -> str:
+def _happened(trace: Trace, step: int) -> Markup | str:
     "The action at a step with its reward and achievements, or how the episode ended"
     e = trace.episode
     if step >= len(e):
         end = "cut here: collection stopped" if e.cut else "the time is up" if e.truncated[-1] else ""
         return end or "the player is dead"
-    new = [plain(name) for s, name in trace.events if s == step]
-    unlocks = f", unlocks <b>{', '.join(new)}</b>" if new else ""
-    return f"plays <b>{plain(trace.world.action_names[e.action[step]])}</b>, reward {e.reward[step]:+.1f}{unlocks}"
+    new = ", ".join(plain(name) for s, name in trace.events if s == step)
+    action = tag("b", plain(trace.world.action_names[e.action[step]]))
+    unlocks = (", unlocks ", tag("b", new)) if new else ()
+    return tag("", "plays ", action, f", reward {e.reward[step]:+.1f}", unlocks)
 
 # %% ../../nbs/widgets.panels.ipynb #807335b8
-def _warning(text: str) -> str:
-    "A line in the colour of warnings; text is HTML"
-    return f'<div style="color:{RETURN}">{text}</div>'
+def _warning(*text) -> Markup:
+    "A line in the colour of warnings"
+    return tag("div", *text, style=f"color:{RETURN}")
 
 
 def status_html(
     trace: Trace,
     scene: Scene,
-) -> str:  # HTML
+) -> Markup:
     "The step, the action there and its reward, needs and belongings, edits"
     parts = unpack(scene.codes)
     names = parts.spec.scalar_names
     held = [n for n in names if n not in NO_BELONGINGS and n not in PLAYER_NEEDS and float(parts.scalar(n))]
+    step = tag("b", scene.step)
     lines = [
-        f"<div>step <b>{scene.step}</b> of {len(trace) - 1}: {_happened(trace, scene.step)}</div>",
-        f"<div>{_pairs([n for n in PLAYER_NEEDS if n in names], parts)}</div>",
-        f"<div>{_pairs(held, parts) or 'nothing is carried'}</div>",
-        _warning(f"<b>edited:</b> {html.escape('; '.join(scene.edits))}") if scene.edits else "",
-        _warning(f"⚠ {html.escape(scene.badge)}") if scene.badge else "",
+        tag("div", "step ", step, f" of {len(trace) - 1}: ", _happened(trace, scene.step)),
+        tag("div", _pairs([n for n in PLAYER_NEEDS if n in names], parts)),
+        tag("div", _pairs(held, parts) or "nothing is carried"),
+        _warning(tag("b", "edited:"), f" {'; '.join(scene.edits)}") if scene.edits else "",
+        _warning(f"⚠ {scene.badge}") if scene.badge else "",
     ]
-    return f'<div class="craftax-status" style="line-height:1.45">{"".join(lines)}</div>'
+    return tag("div", lines, class_="craftax-status", style="line-height:1.45")
 
 # %% ../../nbs/widgets.panels.ipynb #686d236b
 def _number(value: float) -> str:
@@ -122,70 +126,70 @@ def _number(value: float) -> str:
     return f"{value:.3f}".replace("-", "−") if np.isfinite(value) else "unknown"
 
 
-def _change(change: float, digits: int = 3) -> str:
+def _change(change: float, digits: int = 3) -> Markup | str:
     "A change with its sign, green or red; empty where it rounds to zero or isn't finite"
     text = f"{change:+.{digits}f}".replace("-", "−")
     if not np.isfinite(change) or not float(f"{change:.{digits}f}"):
         return ""
-    return f'<span style="color:{RISE if change > 0 else FALL}">{text}</span>'
+    return tag("span", text, style=f"color:{RISE if change > 0 else FALL}")
 
 # %% ../../nbs/widgets.panels.ipynb #412b087e
 def values_html(
     trace: Trace,
     scene: Scene,
-) -> str:  # HTML
+) -> Markup:
     "A line for each agent, and the return-to-go of the episode as it was played"
     rows = []
     for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
         before = float(reading.value[scene.step])
         rows.append(_value_row(reading.name, answer, before, colour))
-        rows += [f'<tr><td colspan="3" class="craftax-source">{x}</td></tr>' for x in _about(reading, answer, before)]
-    name = f'<td style="color:{RETURN}">■ return-to-go, as played, discount {trace.gamma:g}</td>'
-    rows.append(f"<tr>{name}<td><b>{_number(float(trace.return_to_go[scene.step]))}</b></td><td></td></tr>")
-    return f'<table class="craftax-values">{"".join(rows)}</table>'
+        about = _about(reading, answer, before)
+        rows += [tag("tr", tag("td", line, colspan=3, class_="craftax-source")) for line in about]
+    name = tag("td", f"■ return-to-go, as played, discount {trace.gamma:g}", style=f"color:{RETURN}")
+    to_go = tag("td", tag("b", _number(float(trace.return_to_go[scene.step]))))
+    return tag("table", rows, tag("tr", name, to_go, tag("td")), class_="craftax-values")
 
 
-def _value_row(name: str, answer: Answer, before: float, colour: str) -> str:
+def _value_row(name: str, answer: Answer, before: float, colour: str) -> Markup:
     "An agent, its V, and the change of V from that of the unedited state; grey and without a change where V is stale"
     was = f"{_number(before)} before the change" if np.isfinite(before) else ""
-    grey, change = (' style="opacity:.35"', "") if answer.stale else ("", _change(answer.value - before))
-    return (
-        f'<tr><td style="color:{colour}">■ {html.escape(name)}</td>'
-        f'<td class="craftax-value"{grey}><b>V {_number(answer.value)}</b></td>'
-        f'<td class="craftax-change" title="{was}">{change}</td></tr>'
-    )
+    grey, change = ("opacity:.35", "") if answer.stale else (None, _change(answer.value - before))
+    value = tag("td", tag("b", f"V {_number(answer.value)}"), class_="craftax-value", style=grey)
+    last = tag("td", change, class_="craftax-change", title=was)
+    return tag("tr", tag("td", f"■ {name}", style=f"color:{colour}"), value, last)
 
 # %% ../../nbs/widgets.panels.ipynb #4c84f9c0
-def _about(reading: Reading, answer: Answer, before: float) -> list[str]:
-    "Lines, as HTML, about where an agent's V comes from"
+def _about(reading: Reading, answer: Answer, before: float) -> list[Markup | str]:
+    "Lines about where an agent's V comes from"
     if not np.isfinite(answer.value):
-        return [html.escape(reading.lacking)] if reading.lacking else []
+        return [reading.lacking] if reading.lacking else []
     if not answer.source:
         return []
-    source = f"hidden state {html.escape(answer.source)}"
+    source = f"hidden state {answer.source}"
     if answer.stale:
-        note = f": {html.escape(answer.note)}" if answer.note else ""
-        return [f'<b style="color:{RETURN}">{source}</b>{note}']
+        note = f": {answer.note}" if answer.note else ""
+        return [tag("", tag("b", source, style=f"color:{RETURN}"), note)]
     lines, unedited = [source], answer.unedited
     if np.isfinite(unedited) and not abs(unedited - before) < 5e-4:
         change = _change(answer.value - unedited) or "none"
-        lines.append(f"the unedited state with its own text: V {_number(unedited)}, change from there {change}")
+        text = f"the unedited state with its own text: V {_number(unedited)}, change from there "
+        lines.append(tag("", text, change))
     return lines
 
 # %% ../../nbs/widgets.panels.ipynb #08376435
-def _bar(p: float, was: float, colour: str) -> str:
+def _bar(p: float, was: float, style: str) -> Markup:
     "A bar for a probability, with a mark where it was before"
-    mark = f"position:absolute;left:{100 * was:.1f}%;top:-1px;width:2px;height:9px;background:currentColor"
-    mark = f'<div style="{mark}"></div>' if abs(p - was) > 5e-4 else ""
-    bar = f'<div style="width:{100 * p:.1f}%;height:7px;background:{colour}"></div>'
-    return f'<div style="position:relative;height:7px;margin:1px 0">{bar}{mark}</div>'
+    at = f"position:absolute;left:{100 * was:.1f}%;top:-1px;width:2px;height:9px;background:currentColor"
+    mark = tag("div", style=at) if abs(p - was) > 5e-4 else ""
+    bar = tag("div", style=f"width:{100 * p:.1f}%;height:7px;background:{style}")
+    return tag("div", bar, mark, style="position:relative;height:7px;margin:1px 0")
 
 # %% ../../nbs/widgets.panels.ipynb #cb6ef492
 def bars_html(
     trace: Trace,
     scene: Scene,
     top: int = 8,  # actions
-) -> str:  # HTML
+) -> Markup:
     "The likeliest actions of each agent, and which one was played"
     step, names = scene.step, trace.world.action_names
     played = int(trace.episode.action[step]) if step < len(trace.episode) else -1
@@ -196,23 +200,23 @@ def bars_html(
             policies.append((answer.probs, before, colour, ";opacity:.35" * answer.stale))
     if not policies:
         chance = np.exp(trace.episode.log_prob[step]) if played >= 0 else 0
-        text = f"played {plain(names[played])} with probability {chance:.0%}" if played >= 0 else ""
-        return f'<div class="craftax-bars">{text} <i>give an agent to see its policy</i></div>'
+        text = f"played {plain(names[played])} with probability {chance:.0%} " if played >= 0 else ""
+        return tag("div", text, tag("i", "give an agent to see its policy"), class_="craftax-bars")
     best = np.argsort(-policies[0][0], kind="stable")[:top]
     rows = [_action_row(plain(names[a]) + " ◂" * bool(a == played), a, policies) for a in best]
-    return f'<table class="craftax-bars" title="◂ was played">{"".join(rows)}</table>'
+    return tag("table", rows, class_="craftax-bars", title="◂ was played")
 
 # %% ../../nbs/widgets.panels.ipynb #04dd5a08
-def _action_row(name: str, action: int, policies: list[tuple]) -> str:
+def _action_row(name: str, action: int, policies: list[tuple]) -> Markup:
     "One action: a bar, a probability and a change in percentage points for each agent"
     numbers, bars = [], []
     for probs, before, colour, stale in policies:
         p, was = float(probs[action]), float(before[action])
         bars.append(_bar(p, was, colour + stale))
-        numbers.append(f'<td style="color:{colour};text-align:right{stale}">{p:.1%}</td>')
-        numbers.append(f'<td style="text-align:right;min-width:34px">{_change(100 * (p - was), 1)}</td>')
-    first = f'<td style="white-space:nowrap;padding-right:8px">{name}</td><td style="width:40%">{"".join(bars)}</td>'
-    return f"<tr>{first}{''.join(numbers)}</tr>"
+        numbers.append(tag("td", f"{p:.1%}", style=f"color:{colour};text-align:right{stale}"))
+        numbers.append(tag("td", _change(100 * (p - was), 1), style="text-align:right;min-width:34px"))
+    first = tag("td", name, style="white-space:nowrap;padding-right:8px")
+    return tag("tr", first, tag("td", bars, style="width:40%"), numbers)
 
 # %% ../../nbs/widgets.panels.ipynb #cae77ac8
 WIDE, HIGH, LINE = 850, 130, 13  # width and height of the timeline without the achievements, and a line of these
@@ -231,10 +235,10 @@ def step_at(
     return int(np.clip(round((share * WIDE - 42) / (WIDE - 52) * (len(trace) - 1)), 0, len(trace) - 1))
 
 # %% ../../nbs/widgets.panels.ipynb #ce6df82e
-def _lines(trace: Trace) -> tuple[str, float, float, float]:
+def _lines(trace: Trace) -> tuple[Markup, float, float, float]:
     "The curves as SVG, the highest and the lowest value, and the y coordinate of zero"
-    curves = [(trace.return_to_go, RETURN, 'stroke-dasharray="4 2"')]
-    curves += [(r.value, colour, "") for r, colour in zip(trace.readings, AGENTS, strict=False)]
+    curves = [(trace.return_to_go, RETURN, "4 2")]
+    curves += [(r.value, colour, None) for r, colour in zip(trace.readings, AGENTS, strict=False)]
     every = np.concatenate([[0.0], *(x[np.isfinite(x)] for x, _, _ in curves)])
     low, high = float(every.min()), float(max(every.max(), every.min() + 1e-6))
     y = lambda value: 6 + (HIGH - 14) * (high - value) / (high - low)
@@ -242,30 +246,30 @@ def _lines(trace: Trace) -> tuple[str, float, float, float]:
     svg = []
     for x, colour, dash in curves:
         points = " ".join(f"{x_of(trace, s):.1f},{y(float(x[s])):.1f}" for s in steps if np.isfinite(x[s]))
-        svg.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5" {dash}/>')
+        look = {"fill": "none", "stroke": colour, "stroke_width": 1.5, "stroke_dasharray": dash}
+        svg.append(tag("polyline", points=points, **look))
     cuts = [(v, colour) for v, colour in zip(trace.cut_values, AGENTS, strict=False) if np.isfinite(v)]
     svg += [_rhombus(x_of(trace, len(trace) - 1), y(v), colour) for v, colour in cuts]
-    return "".join(svg), high, low, y(0)
+    return tag("", svg), high, low, y(0)
 
 
-def _rhombus(x: float, y: float, colour: str) -> str:
+def _rhombus(x: float, y: float, colour: str) -> Markup:
     "The mark of V at a cut"
     points = f"{x:.1f},{y - 6:.1f} {x + 5:.1f},{y:.1f} {x:.1f},{y + 6:.1f} {x - 5:.1f},{y:.1f}"
-    return f'<polygon points="{points}" fill="{colour}"><title>V where the episode was cut</title></polygon>'
+    return tag("polygon", tag("title", "V where the episode was cut"), points=points, fill=colour)
 
 # %% ../../nbs/widgets.panels.ipynb #9561bfb1
-def legend_html(trace: Trace) -> str:
+def legend_html(trace: Trace) -> Markup:
     "What the curves of the timeline are"
     curves = [(colour, f"■ V, {r.name}") for r, colour in zip(trace.readings, AGENTS, strict=False)]
     curves.append((RETURN, f"■ return-to-go (rewards only), discount {trace.gamma:g}"))
     if np.isfinite(trace.cut_values).any():
         curves.append(("inherit", "◆ V where the episode was cut"))
-    span = '<span style="color:{};margin:0 18px 0 0">{}</span>'
-    names = "".join(span.format(colour, html.escape(name)) for colour, name in curves)
-    return f'{names}<span style="opacity:.7">click to go there</span>'
+    names = [tag("span", name, style=f"color:{colour};margin:0 18px 0 0") for colour, name in curves]
+    return tag("", names, tag("span", "click to go there", style="opacity:.7"))
 
 # %% ../../nbs/widgets.panels.ipynb #d9475b88
-def _achievements(trace: Trace, lines: int = 4) -> str:
+def _achievements(trace: Trace, lines: int = 4) -> list[Markup]:
     "A dot for each achievement, with its name where there is room on one of the lines"
     dots, ends = [], [0.0] * lines
     for step, name in trace.events:
@@ -274,24 +278,23 @@ def _achievements(trace: Trace, lines: int = 4) -> str:
         text, y = "", HIGH + 8 + LINE * (line or 0)
         if line is not None:
             ends[line] = x + width
-            text = f'<text x="{x + 6:.1f}" y="{y + 3.5:.1f}" fill="currentColor">{plain(name)}</text>'
-        dot = f'<circle cx="{x:.1f}" cy="{y}" r="4" fill="{MARK}"/>'
-        title = f"<title>{step}: {plain(name)}</title>"
-        dots.append(f'<g data-step="{step}" style="cursor:pointer">{title}{dot}{text}</g>')
-    return "".join(dots)
+            text = tag("text", plain(name), x=f"{x + 6:.1f}", y=f"{y + 3.5:.1f}", fill="currentColor")
+        title, dot = tag("title", f"{step}: {plain(name)}"), tag("circle", cx=f"{x:.1f}", cy=y, r=4, fill=MARK)
+        dots.append(tag("g", title, dot, text, data_step=step, style="cursor:pointer"))
+    return dots
 
 # %% ../../nbs/widgets.panels.ipynb #aeb0efa6
 def timeline_html(
     trace: Trace,
-) -> str:  # HTML, with a line of class `cursor`
+) -> Markup:  # with a line of class `cursor`
     "V and return-to-go over the episode, and its achievements"
     lines, high, low, zero = _lines(trace)
-    label = lambda y, value: f'<text x="37" y="{y}" text-anchor="end" fill="currentColor">{_number(value)[:-1]}</text>'
+    label = lambda y, value: tag("text", _number(value)[:-1], x=37, y=y, text_anchor="end", fill="currentColor")
     height, style = HIGH + 4 * LINE + 6, "font:10.5px sans-serif;display:block"
-    axis = f'x1="42" x2="{WIDE - 10}" y1="{zero:.1f}" y2="{zero:.1f}"'
-    cursor = f'y1="2" y2="{HIGH}" stroke="currentColor" stroke-width="1.3" opacity="0.75"'
-    return (
-        f'<svg viewBox="0 0 {WIDE} {height}" width="100%" style="{style}" class="craftax-timeline">'
-        f'<line {axis} stroke="currentColor" opacity="0.3"/>{lines}{_achievements(trace)}'
-        f'{label(12, high)}{label(HIGH - 6, low)}<line class="cursor" {cursor}/></svg>'
-    )
+    at = {"x1": 42, "x2": WIDE - 10, "y1": f"{zero:.1f}", "y2": f"{zero:.1f}"}
+    axis = tag("line", **at, stroke="currentColor", opacity=0.3)
+    look = {"stroke": "currentColor", "stroke_width": 1.3, "opacity": 0.75}
+    cursor = tag("line", class_="cursor", y1=2, y2=HIGH, **look)
+    inside = axis, lines, _achievements(trace), label(12, high), label(HIGH - 6, low), cursor
+    box = f"0 0 {WIDE} {height}"
+    return tag("svg", inside, viewBox=box, width="100%", style=style, class_="craftax-timeline")
