@@ -14,10 +14,14 @@ from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import ChainStep, run_chain
 from ..jobs.checkpoints import sample_folder
 from ..jobs.files import project_root, remove_leftovers, show_path
+from ..lm.live import Labeller
 from ..nets.agent import load_agent, save_agent
+from ..widgets.live import Played, play_here, save_played
+from ..widgets.trace import name_of
+from ..world.env import World
 
 # %% auto #0
-__all__ = ['PLAY', 'LEARN', 'draw_episodes', 'make_sample', 'pack']
+__all__ = ['PLAY', 'LEARN', 'PLAYED', 'draw_episodes', 'make_sample', 'pack', 'keep_states']
 
 # %% ../../nbs/demo.sample.ipynb #c9143120
 _RUNS, _DATA = "runs/sample", "runs/sample/data"
@@ -51,7 +55,9 @@ def make_sample() -> Path:
     if not data.exists():
         print(copy_episodes(dataset, draw_episodes(dataset.cut, dataset.length, _TRANSITIONS), data))
     run_chain(LEARN, f"{_RUNS}/learn")
-    return pack()
+    sample = pack()
+    keep_states()
+    return sample
 
 # %% ../../nbs/demo.sample.ipynb #caeb7c9e
 def pack() -> Path:
@@ -69,6 +75,26 @@ def pack() -> Path:
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())
     print(f"{show_path(sample)}: {size / 1e6:.1f} MB")
     return sample
+
+# %% ../../nbs/demo.sample.ipynb #7a3b18a8
+PLAYED = (("awr_augmented", 6, 2), ("ppo", 3, 1))  # agent, episodes that it plays, how many of the best are kept
+
+
+def keep_states(
+    max_steps: int = 400,
+) -> list[Path]:
+    "Plays episodes with the sample's agents and keeps the best with their states in `craftax_nb/sample/played`"
+    folder, paths = sample_folder() / "played", []
+    folder.mkdir(exist_ok=True)
+    for name, plays, kept in PLAYED:
+        agent = load_agent(f"sample/{name}")
+        labeller, world = Labeller(agent.recipe) if agent.spec.hidden_dim else None, World(agent.spec.env_name)
+        records = [play_here(agent, world, seed, max_steps, labeller) for seed in range(plays)]
+        for i, record in enumerate(sorted(records, key=lambda r: -float(r.reward.sum()))[:kept], 1):
+            about = f"the sample's {name_of(agent).partition(',')[0]} {i}"
+            paths.append(folder / f"{name}-{i}.npz")
+            save_played(paths[-1], Played(about, record, agent.recipe.hash if labeller else ""), world.env_name)
+    return paths
 
 # %% ../../nbs/demo.sample.ipynb #370f840c
 if __name__ == "__main__" and "__file__" in globals():

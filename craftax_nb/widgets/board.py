@@ -59,10 +59,15 @@ _EVENTS = """
     outline(over, Math.floor(y * all), Math.floor(x * columns));
   });
   box.addEventListener("mouseleave", () => outline(over, -1, -1));
+  let meant = false;  // whether the click is more than a wish for the focus
+  box.addEventListener("pointerdown", () => {
+    const had = document.activeElement;
+    meant = box.contains(had) || Boolean(had?.closest(".craftax-tool"));
+  });
   box.addEventListener("click", (event) => {
     box.focus({ preventScroll: true });
     const step = Number(event.target.closest("[data-step]")?.dataset.step ?? -1);
-    model.send({ kind: "click", ...place(event), step });
+    model.send({ kind: "click", ...place(event), step, meant });
   });
   model.send({ kind: "shown" });
   box.addEventListener("keydown", (event) => {
@@ -86,12 +91,25 @@ BOARD_STYLE = """
 .craftax-over { border: 2px solid rgba(255, 255, 255, 0.8); cursor: pointer; }
 .craftax-mark { border: 2px solid #ffd54a; }
 .craftax-inspector .widget-html-content { line-height: 1.4; }
-.craftax-values td { padding: 0 10px 0 0; white-space: nowrap; vertical-align: top; }
+.craftax-inspector { container-type: inline-size; width: 100%; }
+.craftax-inspector .craftax-sides { display: flex; flex-flow: row nowrap; gap: 12px; }
+.craftax-inspector .craftax-map { flex: 0 0 clamp(300px, 38cqw, 560px); min-width: 0; }
+.craftax-inspector .craftax-panels { flex: 1 1 0; min-width: 0; }
+.craftax-inspector .widget-html-content { overflow-wrap: anywhere; }
+.craftax-timeline { max-width: 1250px; font-size: 10.5px; }
+@container (max-width: 760px) {  /* a window of 940 pixels: the panels lie below the map */
+  .craftax-inspector .craftax-sides { flex-flow: column nowrap; }
+  .craftax-inspector .craftax-map { flex: none; width: min(100%, 560px); }
+  .craftax-inspector .craftax-panels { flex: none; width: 100%; }
+  .craftax-timeline { font-size: 12.5px; }
+}
+.craftax-values td { padding: 0 10px 0 0; vertical-align: top; }
+.craftax-values .craftax-value, .craftax-values .craftax-change { white-space: nowrap; }
 .craftax-values .craftax-source { padding-left: 14px; font-size: 12px; line-height: 1.2; }
 .craftax-values .craftax-source { opacity: 0.75; white-space: normal; }
 .craftax-inspector .widget-tab-contents { padding: 6px 8px; }
 .craftax-editor .widget-readout { min-width: 34px; width: 34px; margin-left: 6px; }
-.craftax-bars { width: 100%; font-size: 12px; line-height: 15px; border-spacing: 0; }
+.craftax-bars { width: 100%; max-width: 760px; font-size: 12px; line-height: 15px; border-spacing: 0; }
 .craftax-bars td { padding: 0 4px 0 0; }
 .craftax-answer td, .craftax-answer th { padding: 0 12px 0 0; text-align: left; }
 """
@@ -112,13 +130,14 @@ class Board(anywidget.AnyWidget):
 @patch
 def on_click(
     self: Board,
-    callback: Callable,  # (x, y, step): shares of width and height, and the step that was clicked, -1 for none
+    callback: Callable,  # (x, y, step, meant): shares of width and height, the step that was clicked, -1 for none,
+    # and whether the board had the focus already, or a tool was chosen just before
 ) -> None:
     "Calls a function for each click"
 
     def receive(_, message, __):
         if message["kind"] == "click":
-            callback(message["x"], message["y"], message["step"])
+            callback(message["x"], message["y"], message["step"], message.get("meant", True))
 
     self.on_msg(receive)
 
@@ -126,15 +145,15 @@ def on_click(
 @patch
 def on_tile(
     self: Board,
-    callback: Callable,  # (row, column)
+    callback: Callable,  # (row, column, meant)
 ) -> None:
     "Calls a function for each click on a tile of the grid"
     rows, columns, total = self.grid
 
-    def inside(x, y, _):
+    def inside(x, y, _, meant):
         row, column = int(y * total), int(x * columns)
         if 0 <= row < rows and 0 <= column < columns:
-            callback(row, column)
+            callback(row, column, meant)
 
     self.on_click(inside)
 

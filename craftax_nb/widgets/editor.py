@@ -5,7 +5,6 @@
 # %% ../../nbs/widgets.editor.ipynb #2c3e8497
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 
 import ipywidgets as widgets
@@ -13,6 +12,8 @@ import jax
 import numpy as np
 from fastcore.basics import patch
 
+from ..jobs.markup import tag
+from .panels import failure
 from ..world.codes import encode, unpack
 from craftax_nb.world.edits import (
     DIRECTIONS,
@@ -217,9 +218,11 @@ def _buttons(self: Editor) -> widgets.Widget:
     self.name = widgets.Dropdown(layout={"width": "150px"})
     self.name.add_class("craftax-name")
     self.way = widgets.Dropdown(options=list(DIRECTIONS), layout={"width": "76px"})
+    for tool in (self.kind, self.name, self.way):
+        tool.add_class("craftax-tool")
     button = lambda name, key: widgets.Button(description=name, tooltip=f"key {key}", layout={"width": "58px"})
     self.undo, self.reset = button("undo", "u"), button("reset", "r")
-    return widgets.HBox([self.name, self.way, self.undo, self.reset])
+    return widgets.HBox([self.name, self.way, self.undo, self.reset], layout={"flex_flow": "row wrap"})
 
 
 @patch
@@ -238,7 +241,7 @@ def _number_controls(self: Editor) -> widgets.Widget:
     rest = [name for name in self.spec.scalar_names if name not in (*names, "direction")]
     self.other = widgets.Dropdown(options=[(name.replace("_", " "), name) for name in rest], layout=auto)
     self.number = widgets.IntSlider(layout={"width": "auto", "min_width": "0"})
-    grid = {"grid_template_columns": "1fr 1fr", "grid_gap": "0 8px"}
+    grid = {"grid_template_columns": "repeat(auto-fit, minmax(210px, 1fr))", "grid_gap": "0 8px"}
     return widgets.GridBox([*self.sliders.values(), self.facing, self.other, self.number], layout=grid)
 
 
@@ -301,7 +304,7 @@ def _try(self: Editor, edit: Callable) -> None:
         edit()
         self.message.value = ""
     except EditError as e:
-        self.message.value = f'<span style="color:#e2574c;line-height:1.3;display:block">{html.escape(str(e))}</span>'
+        self.message.value = failure(e)
     self.refresh()
     self.changed()
 
@@ -317,11 +320,15 @@ def _slide(self: Editor, name: str, value) -> None:
 def clicked(
     self: Editor,
     where: tuple[int, int],  # (row, column) from the player
+    meant: bool = True,  # whether the map had the focus, or a tool was chosen just before
 ) -> None:
-    "Puts, removes or names what lies on the tile that was clicked"
+    "Puts, removes or names what lies on the clicked tile; a click that only gave the map the focus edits nothing"
     kind, name = self.kind.value, self.name.value
-    if kind == "look":
-        self.message.value = f"{place_words(*where)}: {html.escape(what_is(self.editing.codes, where))}"
+    if not meant and kind != "look":
+        does = "take away what lies there" if kind == "nothing" else f"put {word(name)} there" if name else "do nothing"
+        self.message.value = tag("", f"the map has the keys now; click a tile to {does}")
+    elif kind == "look":
+        self.message.value = tag("", f"{place_words(*where)}: {what_is(self.editing.codes, where)}")
     elif kind == "nothing" or name:
         way = self.way.value if kind == "mob" and flies(self.spec, name) else None
         self._try(lambda: self.editing.put("" if kind == "nothing" else name, where, way))

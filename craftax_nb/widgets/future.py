@@ -5,19 +5,20 @@
 # %% ../../nbs/widgets.future.ipynb #e20f61e2
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import ipywidgets as widgets
 import numpy as np
 from fastcore.basics import patch
+from markupsafe import Markup
 
+from ..jobs.markup import tag
 from ..play.types import Record, to_episode
 from ..probing.branch import Branches, branch
 from .editor import Editing
 from .live import play_here
-from .panels import AGENTS
+from .panels import AGENTS, failure
 from .trace import Reading, Trace
 from ..world.edits import as_numpy
 
@@ -40,7 +41,7 @@ def answer(
     trace: Trace,
     step: int,
     colour: str = AGENTS[0],
-) -> str:  # HTML
+) -> Markup:
     "V beside the returns of the plays; with an edit, whether both changed the same way"
     rows, conclusion = [], ""
     for i, name in enumerate(("unedited", "edited")[: len(branches.value)]):
@@ -51,11 +52,11 @@ def answer(
         rows.append(row)
     died = "yes" if trace.episode.terminated[-1] else "no"
     rows.append(("recorded future", "", f"{trace.return_to_go[step]:.2f}", len(trace) - 1 - step, died))
-    head = "".join(f"<th>{name}</th>" for name in ("", "V", "return", "steps", "died"))
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    plays = f"{branches.returns.shape[1]} plays of at most {branches.max_steps} steps"
-    title = f'<b style="color:{colour}">{html.escape(reading.name)}</b>, {plays}'
-    return f'<div class="craftax-answer">{title}<table><tr>{head}</tr>{body}</table><b>{conclusion}</b></div>'
+    head = tag("tr", [tag("th", name) for name in ("", "V", "return", "steps", "died")])
+    body = [tag("tr", [tag("td", cell) for cell in row]) for row in rows]
+    name = tag("b", reading.name, style=f"color:{colour}")
+    plays = f", {branches.returns.shape[1]} plays of at most {branches.max_steps} steps"
+    return tag("div", name, plays, tag("table", head, body), tag("b", conclusion), class_="craftax-answer")
 
 
 def _comparison(branches: Branches) -> tuple[tuple, str]:
@@ -75,9 +76,12 @@ def _together(plays: Sequence[Branches]) -> Branches:
     return replace(plays[0], **{name: np.concatenate([getattr(p, name) for p in plays]) for name in names})
 
 # %% ../../nbs/widgets.future.ipynb #e9f7fe31
-ASK = (
-    "A recorded episode holds what the player saw, not the world behind it, so nothing can be played from here. "
-    "<b>Play an episode here</b>: its states are kept."
+ASK = tag(
+    "",
+    "A recorded episode holds what the player saw, not the world behind it, so nothing can be played from here. Choose "
+    "an episode that can be played on, if the menu has one, or ",
+    tag("b", "play an episode here"),
+    ": its states are kept.",
 )
 
 
@@ -116,12 +120,12 @@ def play_on(self: Future) -> None:
     "Plays on from the unedited state and the edited one, for each agent"
     parts = []
     for which, (reading, colour) in enumerate(zip(self.trace.readings, AGENTS, strict=False)):
-        self.note.value = f"{html.escape(reading.name)} plays; the first time compiles the game, which takes a minute …"
+        self.note.value = tag("", f"{reading.name} plays; the first time compiles the game, which takes a minute …")
         try:
             parts.append(answer(reading, self._branches(which), self.trace, self.step, colour))
         except Exception as e:  # shown in the tab; the inspector goes on
-            parts.append(f'<span style="color:#e2574c">{html.escape(str(e))}</span>')
-        self.result.value = "".join(parts)
+            parts.append(failure(e))
+        self.result.value = tag("", parts)
     self.note.value = ""
 
 
@@ -147,7 +151,7 @@ def play_fresh(self: Future) -> None:
         labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
         played = play_here(reading.agent, self.trace.world, self.seed, labeller=labeller, progress=tell)
     except Exception as e:  # shown in the tab; the inspector goes on
-        self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'
+        self.note.value = failure(e)
         return
     self.seed, self.note.value = self.seed + 1, ""
     self.played(played, reading.agent)

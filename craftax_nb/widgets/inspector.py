@@ -13,6 +13,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.dataset import Dataset
+from ..jobs.markup import tag
 from ..nets.agent import Agent
 from ..play.standing import Standing
 from ..play.types import Record, to_episode
@@ -22,7 +23,7 @@ from .editor import Editing, Editor, encode_state
 from .embedder import load_labeller
 from .future import Future
 from .keep import Keep
-from .live import hidden_states_along
+from .live import Played, bundled_episodes, hidden_states_along
 from craftax_nb.widgets.panels import (
     WIDE,
     Answer,
@@ -42,25 +43,30 @@ from ..world.draw import draw, png
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'Inspector', 'inspector']
+__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'Inspector', 'inspector']
 
 # %% ../../nbs/widgets.inspector.ipynb #61ebb2a4
 STEP_KEYS = {"ArrowLeft": -1, "ArrowRight": 1}  # steps; ten with shift
 HINT = (
-    "click the map, then: ← → step, with shift ten; Home, End; space plays; "
-    "n, p next and previous achievement; u undo, r reset"
+    "Tab, or a click, gives the map the keys: ← → step, with shift ten; Home, End; space plays; n, p next and previous "
+    "achievement; u undo, r reset. A click edits when a tool was chosen just before, or the map has the keys already."
 )
-MAP = 418  # pixels, the map's width
+MAP = 418  # pixels of the map's picture, which the page scales
 
 
-def _options(dataset: Dataset, episode: int) -> list[tuple[str, int]]:
+def _options(dataset: Dataset, episode: int, live: dict[int, Played]) -> list[tuple[str, int]]:
     "Episodes to choose from, the best first; IndexError, which says what there is, for one that isn't there"
     text = lambda e: f"{e}: return {dataset.episode_return[e]:.1f}, {dataset.length[e]} steps"
     best = [int(e) for e in np.argsort(-dataset.episode_return, kind="stable")[:500]]
-    if episode not in best:
+    if episode not in best and episode not in live:
         dataset.episode(episode)
         best.append(episode)
-    return [(text(e), e) for e in best]
+    return [(played.name, e) for e, played in live.items()] + [(text(e), e) for e in best]
+
+
+def best_episode(dataset: Dataset) -> int:
+    "The episode to open: the sample's best of those that hold their states, elsewhere the one with the highest return"
+    return -1 if bundled_episodes(dataset) else int(dataset.episode_return.argmax())
 
 # %% ../../nbs/widgets.inspector.ipynb #c420f39d
 class Inspector(widgets.VBox):
@@ -80,13 +86,14 @@ class Inspector(widgets.VBox):
         check_games(dataset.env_name, agents)
         self.dataset, self.agents, self.gamma = dataset, list(agents), gamma
         self.traces, self.trace = {}, None  # by (episode, agents); the one that is shown
-        self.live, self.edited = {}, {}  # episodes that were played here; edits by (episode, step)
+        bundled = {-number: played for number, played in enumerate(bundled_episodes(dataset), 1)}
+        self.live, self.edited = bundled, {}  # episodes with their states, below 0; edits by (episode, step)
         self.novelty = None  # code -> warning, made when it is first needed
         self.words = Words(self.refresh, labeller)
         self.editor = Editor(dataset.spec, self.refresh)
         self.future = Future(self._played, self.words.labeller, self._standing)
         self.keep = Keep(folder, suite, self._current)
-        super().__init__(self._arrange(_options(dataset, episode), episode))
+        super().__init__(self._arrange(_options(dataset, episode, self.live), episode))
         self.add_class("craftax-inspector")
         self._connect()
         self.go(episode, step)
@@ -101,7 +108,8 @@ def _arrange(self: Inspector, options: list, episode: int) -> list[widgets.Widge
     layout = {"flex": "1 1 auto", "width": "auto"}
     self.slider = widgets.IntSlider(description="step", layout=layout, style={"description_width": "36px"})
     self.link = widgets.jslink((self.player, "value"), (self.slider, "value"))
-    sides = widgets.HBox([self._map(), self._panels()])
+    sides = widgets.Box([self._map(), self._panels()])
+    sides.add_class("craftax-sides")
     self.legend = widgets.HTML(layout=FULL_WIDTH)
     self.timeline = Board(listens=self.board.listens, layout={"width": "100%"})
     steps = widgets.HBox([self.player, self.slider], layout={"align_items": "center"})
@@ -112,7 +120,8 @@ FULL_WIDTH = {"width": "100%", "margin": "0"}
 
 
 def _menu(name: str, options: list, value, width: int) -> widgets.Dropdown:
-    layout, style = {"width": f"{width}px"}, {"description_width": "54px"}
+    layout = {"flex": f"1 1 {width}px", "min_width": "0", "width": "auto", "max_width": "390px"}
+    style = {"description_width": "54px"}
     return widgets.Dropdown(options=options, value=value, description=name, layout=layout, style=style)
 
 
@@ -133,9 +142,11 @@ def _map(self: Inspector) -> widgets.Widget:
     rows, columns = self.dataset.spec.map_shape
     all_rows = draw(self.dataset.codes([0]), 10).shape[1] // 10
     keys = [*STEP_KEYS, "Home", "End", " ", "n", "p", "u", "r"]
-    self.board = Board(grid=[rows, columns, all_rows], listens=keys, layout={"width": f"{MAP}px"})
-    style = f"opacity:.7;font-size:11px;line-height:1.3;width:{MAP}px"
-    return widgets.VBox([self.board, widgets.HTML(f'<div style="{style}">{HINT}</div>')], layout={"flex": "0 0 auto"})
+    self.board = Board(grid=[rows, columns, all_rows], listens=keys, layout={"width": "100%"})
+    hint = widgets.HTML(tag("div", HINT, style="opacity:.7;font-size:11px;line-height:1.3"), layout=FULL_WIDTH)
+    box = widgets.VBox([self.board, hint])
+    box.add_class("craftax-map")
+    return box
 
 
 @patch
@@ -144,8 +155,9 @@ def _panels(self: Inspector) -> widgets.Widget:
     self.status, self.values, self.bars = (widgets.HTML(layout=FULL_WIDTH) for _ in range(3))
     tabs = [self.editor, self.words, self.future, self.keep]
     self.tabs = widgets.Tab(tabs, titles=["edit", "text", "branch", "keep"])
-    layout = {"flex": "1 1 400px", "min_width": "0", "padding": "0 0 0 12px"}
-    return widgets.VBox([self.status, self.values, self.bars, self.tabs], layout=layout)
+    box = widgets.VBox([self.status, self.values, self.bars, self.tabs])
+    box.add_class("craftax-panels")
+    return box
 
 # %% ../../nbs/widgets.inspector.ipynb #4819c8be
 @patch
@@ -156,8 +168,9 @@ def _connect(self: Inspector) -> None:
         menu.observe(lambda _: self.go(self.picker.value, self.step), "value")
     self.slider.observe(lambda change: self.show(change["new"]), "value")
     rows, columns = self.dataset.spec.map_shape
-    self.board.on_tile(lambda row, column: self._tile(row, column, (row - rows // 2, column - columns // 2)))
-    self.timeline.on_click(lambda x, _, step: self._jump(step if step >= 0 else step_at(self.trace, x)))
+    centre = rows // 2, columns // 2
+    self.board.on_tile(lambda row, column, meant: self._tile(row, column, (row - centre[0], column - centre[1]), meant))
+    self.timeline.on_click(lambda x, _, step, __: self._jump(step if step >= 0 else step_at(self.trace, x)))
     for board in (self.board, self.timeline):
         board.on_key(self._key)
     self.board.on_shown(self.words.warm)
@@ -184,21 +197,21 @@ def _trace(self: Inspector, number: int) -> Trace:
 @patch
 def _live_trace(self: Inspector, number: int, agents: Sequence[Agent]) -> Trace:
     "The trace of an episode that was played here"
-    played, player = self.live[number]
-    episode, held, readings = to_episode(played), hidden_states_along(played), []
+    played, readings = self.live[number], []
+    episode, held = to_episode(played.record), hidden_states_along(played.record)
     for agent in agents:
-        own = held if agent.spec.hidden_dim and agent.recipe == player.recipe else (None, None)
+        own = held if agent.spec.hidden_dim and agent.recipe.hash == played.recipe_hash else (None, None)
         readings.append(read(agent, episode, *own, "another agent played here, without its hidden states"))
-    title = f"played here {-number}"
-    return trace_of(World(self.dataset.env_name), title, episode, readings, self.gamma, played.states)
+    return trace_of(World(self.dataset.env_name), played.title, episode, readings, self.gamma, played.record.states)
 
 # %% ../../nbs/widgets.inspector.ipynb #b0f0a8cd
 @patch
 def go(self: Inspector, number: int, step: int = 0) -> None:
-    "Shows another episode, or other agents"
+    "Shows another episode, or other agents; step -1 is the middle"
     self._leave()
     self.trace = self._trace(number)
     self.number, last = number, len(self.trace) - 1
+    step = last // 2 if step == -1 else step
     self.trace.check(step)
     self.legend.value = legend_html(self.trace)
     self.timeline.content = timeline_html(self.trace)
@@ -291,11 +304,11 @@ def refresh(self: Inspector) -> None:
 
 # %% ../../nbs/widgets.inspector.ipynb #04925726
 @patch
-def _tile(self: Inspector, row: int, column: int, where: tuple[int, int]) -> None:
-    "A click on the map"
+def _tile(self: Inspector, row: int, column: int, where: tuple[int, int], meant: bool) -> None:
+    "A click on the map; `meant` as the editor's `clicked` has it"
     self.board.mark = [row, column]
     self.tabs.selected_index = 0
-    self.editor.clicked(where)
+    self.editor.clicked(where, meant)
 
 # %% ../../nbs/widgets.inspector.ipynb #03dba29f
 @patch
@@ -323,13 +336,14 @@ def _key(self: Inspector, key: str, shift: bool) -> None:
 @patch
 def _played(self: Inspector, played: Record, agent: Agent) -> None:
     "Adds an episode that was played here to the menu, and shows it at its middle"
-    number, steps = -len(self.live) - 1, len(played.action)
-    self.live[number] = played, agent
-    name = f"played here {-number}: return {played.reward.sum():.1f}, {steps} steps"
+    number = -len(self.live) - 1
+    here = sum(p.title.startswith("played here") for p in self.live.values()) + 1
+    recipe_hash = agent.recipe.hash if agent.spec.hidden_dim else ""
+    self.live[number] = Played(f"played here {here}", played, recipe_hash)
     with self.picker.hold_trait_notifications():
-        self.picker.options = [(name, number), *self.picker.options]
+        self.picker.options = [(self.live[number].name, number), *self.picker.options]
     self.picker.value = number
-    self._jump(steps // 2)
+    self._jump(len(played.action) // 2)
 
 # %% ../../nbs/widgets.inspector.ipynb #e1b5de5c
 @patch
@@ -347,8 +361,8 @@ def inspector(
     dataset: Dataset,
     agents: Sequence[Agent] = (),  # whose values and policies are shown, two at a time; without any, what was recorded
     gamma: float = 0.99,  # discount of the return-to-go
-    episode: int = 0,
-    step: int = 0,
+    episode: int = 0,  # below 0: one of the sample's with their states, the best first
+    step: int = 0,  # -1: the middle
     folder: str | Path = "runs/inspector",  # where pictures and tables go
     suite: str | Path = "runs/suites/inspector",  # where states are saved, unless the tab says otherwise
 ) -> Inspector:

@@ -5,7 +5,6 @@
 # %% ../../nbs/widgets.keep.ipynb #a6e6f6b3
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +12,10 @@ import ipywidgets as widgets
 from fastcore.basics import patch
 
 from ..jobs.files import resolve, show_path
+from ..jobs.markup import tag
 from ..probing.bases import save_state
 from .editor import Editing
-from .panels import Scene
+from .panels import Scene, failure
 from .picture import picture, state_table, steps_table
 
 # %% auto #0
@@ -51,7 +51,15 @@ class Keep(widgets.VBox):
             _button("tables (CSV)", "the episode, and the state"),
         )
         self.note = widgets.HTML()
-        super().__init__([self.suite, self.name, self.about, widgets.HBox([self.save, self.png, self.csv]), self.note])
+        super().__init__(
+            [
+                self.suite,
+                self.name,
+                self.about,
+                widgets.HBox([self.save, self.png, self.csv], layout={"flex_flow": "row wrap"}),
+                self.note,
+            ]
+        )
         for button, act in ((self.save, self.keep_state), (self.png, self.keep_picture), (self.csv, self.keep_tables)):
             button.on_click(lambda _, act=act: self._try(act))
 
@@ -60,9 +68,9 @@ class Keep(widgets.VBox):
 def _try(self: Keep, act: Callable) -> None:
     "Saves, and says where, or why not"
     try:
-        self.note.value = f"wrote {html.escape(', '.join(show_path(p) for p in act()))}"
+        self.note.value = tag("", f"wrote {', '.join(show_path(p) for p in act())}")
     except (OSError, ValueError) as e:
-        self.note.value = f'<span style="color:#e2574c">{html.escape(str(e))}</span>'
+        self.note.value = failure(e)
 
 
 @patch

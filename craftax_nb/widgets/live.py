@@ -5,20 +5,29 @@
 # %% ../../nbs/widgets.live.ipynb #0ca7b889
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import lzma
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import numpy as np
 
+from ..data.dataset import Dataset
+from ..jobs.checkpoints import sample_folder
+from ..jobs.files import show_path, whole_file
 from ..nets.agent import Agent
 from ..play.episodes import EpisodePlayer
 from ..play.reader import Reader
 from ..play.types import Record, episode_steps, join_steps, to_episode
 from ..world.env import World
+from ..world.rebuild import state_of
 from ..world.rules import as_numpy
 
 # %% auto #0
-__all__ = ['LIVE_COLUMNS', 'play_here', 'hidden_states_along']
+__all__ = ['LIVE_COLUMNS', 'STORED', 'play_here', 'hidden_states_along', 'StoredStates', 'pack_states', 'Played', 'save_played',
+           'load_played', 'bundled_episodes']
 
 # %% ../../nbs/widgets.live.ipynb #ef95b611
 LIVE_COLUMNS = ("log_prob", "value", "hidden_state", "hidden_age", "achievements")
@@ -60,3 +69,91 @@ def hidden_states_along(
     "The hidden states that the agent held, one for each observation of the episode, and their ages in steps"
     hidden, ages = record.hidden_state, record.hidden_age
     return (None, None) if hidden is None else (np.concatenate([hidden, hidden[-1:]]), np.append(ages, ages[-1] + 1))
+
+# %% ../../nbs/widgets.live.ipynb #0761ea4a
+STORED = ("codes", "last_codes", "action", "reward", "terminated", "truncated", "achievements", "log_prob", "value")
+
+
+class StoredStates(Sequence):
+    "The T + 1 states of an episode, unpacked when the first of them is asked for"
+
+    def __init__(self, packed: bytes, template):  # template: a state of the same game
+        self.packed, self.template, self.rows = packed, template, None
+
+    def __len__(self) -> int:
+        return int.from_bytes(self.packed[:4], "little")
+
+    def __getitem__(self, step: int):
+        if self.rows is None:
+            differences = np.frombuffer(lzma.decompress(self.packed[4:]), np.uint8).reshape(len(self), -1)
+            self.rows = np.bitwise_xor.accumulate(differences, 0)
+        leaves, tree = jax.tree.flatten(self.template)
+        ends = np.cumsum([leaf.nbytes for leaf in leaves])[:-1]
+        parts = zip(np.split(self.rows[step], ends), leaves, strict=True)
+        return jax.tree.unflatten(tree, [part.view(leaf.dtype).reshape(leaf.shape) for part, leaf in parts])
+
+# %% ../../nbs/widgets.live.ipynb #eea13270
+def pack_states(
+    states: Sequence,  # of one episode, in numpy
+) -> bytes:
+    "The first state and how each differs from the one before"
+    rows = [np.concatenate([leaf.reshape(-1).view(np.uint8) for leaf in jax.tree.leaves(s)]) for s in states]
+    rows = np.stack(rows)
+    rows[1:] ^= rows[:-1].copy()
+    return len(rows).to_bytes(4, "little") + lzma.compress(rows.tobytes(), preset=2)
+
+# %% ../../nbs/widgets.live.ipynb #6d80ed35
+@dataclass(frozen=True)
+class Played:
+    "An episode with its states: one that was played in the inspector, or one of the sample's"
+
+    title: str
+    record: Record  # (T, ...) with its T + 1 states
+    recipe_hash: str = ""  # of the hidden states that its player read; "" where it read none
+
+    @property
+    def name(self) -> str:
+        "Its line in a menu"
+        return f"{self.title}: return {self.record.reward.sum():.1f}, {len(self.record.action)} steps, with states"
+
+# %% ../../nbs/widgets.live.ipynb #4b851b5c
+def save_played(
+    path: Path,  # *.npz
+    played: Played,
+    env_name: str,
+) -> None:
+    "Writes an episode with its states, whole or not at all; a hidden state is stored once, however long it was held"
+    record, about = played.record, {"title": played.title, "recipe_hash": played.recipe_hash, "env_name": env_name}
+    arrays = {name: getattr(record, name) for name in STORED}
+    if record.hidden_state is not None:
+        asked = np.flatnonzero(record.hidden_age == 0)
+        arrays |= {"hidden": record.hidden_state[asked].astype(np.float16), "asked": asked}
+    states = np.frombuffer(pack_states(record.states), np.uint8)
+    with whole_file(path) as new, new.open("wb") as file:
+        np.savez_compressed(file, about=json.dumps(about), states=states, **arrays)
+
+# %% ../../nbs/widgets.live.ipynb #d53ff879
+def load_played(path: Path) -> Played:
+    "An episode with its states; ValueError where they are those of another version of the game"
+    with np.load(path) as saved:
+        about, arrays = json.loads(str(saved["about"])), {name: saved[name] for name in STORED}
+        packed, asked = saved["states"].tobytes(), saved["asked"] if "asked" in saved.files else None
+        hidden = None if asked is None else saved["hidden"].astype(np.float32)
+    if asked is not None:
+        steps = np.arange(len(arrays["action"]))
+        last = np.searchsorted(asked, steps, side="right") - 1
+        arrays |= {"hidden_state": hidden[last], "hidden_age": steps - asked[last]}
+    states = StoredStates(packed, as_numpy(state_of(arrays["codes"][0])))
+    try:
+        states[0]
+    except ValueError as e:
+        raise ValueError(f"{show_path(path)} holds states of another version of the game: {e}") from e
+    return Played(about["title"], Record(**arrays, states=states), about["recipe_hash"])
+
+# %% ../../nbs/widgets.live.ipynb #81702e5e
+def bundled_episodes(dataset: Dataset) -> list[Played]:
+    "The episodes that the sample holds with their states, the best first; none of another data set"
+    if dataset.folder.resolve() != (sample_folder() / "data").resolve():
+        return []
+    played = [load_played(path) for path in sorted((sample_folder() / "played").glob("*.npz"))]
+    return sorted(played, key=lambda p: -float(p.record.reward.sum()))

@@ -16,7 +16,7 @@ from ..world.codes import unpack
 
 # %% auto #0
 __all__ = ['AGENTS', 'RETURN', 'MARK', 'FALL', 'RISE', 'NO_BELONGINGS', 'PLAYER_NEEDS', 'WIDE', 'HIGH', 'LINE', 'Answer', 'Scene',
-           'scene_of', 'plain', 'status_html', 'values_html', 'bars_html', 'x_of', 'step_at', 'legend_html',
+           'scene_of', 'plain', 'failure', 'status_html', 'values_html', 'bars_html', 'x_of', 'step_at', 'legend_html',
            'timeline_html']
 
 # %% ../../nbs/widgets.panels.ipynb #eb0bb4b8
@@ -83,6 +83,11 @@ def _pairs(names, parts) -> Markup:
     number = lambda name: tag("b", f"{float(parts.scalar(name)):g}")
     pair = lambda name: tag("span", plain(name), " ", number(name), style="margin-right:9px;white-space:nowrap")
     return Markup(" ").join(pair(name) for name in names)
+
+# %% ../../nbs/widgets.panels.ipynb #ea7b2d3b
+def failure(error: Exception) -> Markup:
+    "What went wrong, in the colour of errors"
+    return tag("span", str(error), style=f"color:{FALL};line-height:1.3;display:block")
 
 # %% ../../nbs/widgets.panels.ipynb #e6cd657e
 def _happened(trace: Trace, step: int) -> Markup | str:
@@ -273,7 +278,7 @@ def _achievements(trace: Trace, lines: int = 4) -> list[Markup]:
     "A dot for each achievement, with its name where there is room on one of the lines"
     dots, ends = [], [0.0] * lines
     for step, name in trace.events:
-        x, width = x_of(trace, step), 12 + 5.6 * len(name)
+        x, width = x_of(trace, step), 12 + 6.4 * len(name)
         line = next((i for i in range(lines) if ends[i] <= x - 5 and x + width <= WIDE), None)
         text, y = "", HIGH + 8 + LINE * (line or 0)
         if line is not None:
@@ -290,7 +295,7 @@ def timeline_html(
     "V and return-to-go over the episode, and its achievements"
     lines, high, low, zero = _lines(trace)
     label = lambda y, value: tag("text", _number(value)[:-1], x=37, y=y, text_anchor="end", fill="currentColor")
-    height, style = HIGH + 4 * LINE + 6, "font:10.5px sans-serif;display:block"
+    height, style = HIGH + 4 * LINE + 6, "font-family:sans-serif;display:block"
     at = {"x1": 42, "x2": WIDE - 10, "y1": f"{zero:.1f}", "y2": f"{zero:.1f}"}
     axis = tag("line", **at, stroke="currentColor", opacity=0.3)
     look = {"stroke": "currentColor", "stroke_width": 1.3, "opacity": 0.75}

@@ -5,7 +5,6 @@
 # %% ../../nbs/widgets.play.ipynb #4fb6a29b
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +13,11 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 from fastcore.basics import patch
+from markupsafe import Markup
 
 from ..data.golden import Golden, golden, mark
+from ..jobs.files import show_path
+from ..jobs.markup import tag
 from .game import Game
 from ..world.draw import draw, png
 from ..world.env import World
@@ -23,7 +25,7 @@ from ..world.text import TEXT_FORMATS, describe
 
 # %% auto #0
 __all__ = ['MOVE_KEYS', 'TIERS_OF_TOOLS', 'POTION_COLOURS', 'CRAFT_KEYS', 'ACTION_KEYS', 'SIGNS', 'SCREEN_MODULE', 'SCREEN_STYLE',
-           'key_map', 'key_table', 'Screen', 'play_status_html', 'Player', 'player', 'still']
+           'key_map', 'key_table', 'Screen', 'play_status_html', 'saved_words', 'Player', 'player', 'still']
 
 # %% ../../nbs/widgets.play.ipynb #a2753e46
 MOVE_KEYS = {
@@ -92,15 +94,14 @@ def key_map(
 SIGNS = {"ArrowUp": "↑", "ArrowLeft": "←", "ArrowDown": "↓", "ArrowRight": "→"}
 
 
-def key_table(keys: dict[str, str]) -> str:  # HTML
+def key_table(keys: dict[str, str]) -> Markup:
     "The keys of each action"
     style, signs = "border:1px solid currentColor;border-radius:3px;padding:0 4px", {}
     for key, action in keys.items():
-        sign = f'<kbd style="{style}">{html.escape(SIGNS.get(key, key))}</kbd>'
-        signs.setdefault(action, []).append(sign)
-    cells = [f"{' '.join(of_action)} {_plain(action)}" for action, of_action in signs.items()]
-    cells = "".join(f'<div style="break-inside:avoid">{cell}</div>' for cell in cells)
-    return f'<div class="craftax-keys" style="columns:5 150px;font-size:12px;line-height:19px">{cells}</div>'
+        signs.setdefault(action, []).append(tag("kbd", SIGNS.get(key, key), style=style))
+    whole = "break-inside:avoid"
+    cells = [tag("div", Markup(" ").join(keys), f" {_plain(action)}", style=whole) for action, keys in signs.items()]
+    return tag("div", cells, class_="craftax-keys", style="columns:5 150px;font-size:12px;line-height:19px")
 
 
 def _plain(name: str) -> str:
@@ -167,29 +168,38 @@ class Screen(anywidget.AnyWidget):
     width = traitlets.Int(400).tag(sync=True)  # pixels
 
 # %% ../../nbs/widgets.play.ipynb #1fd47461
-def _stars(game: Game) -> str:
+def _stars(game: Game) -> list[Markup]:
     "A line for each golden moment of this episode"
     moments = [moment for moment in golden(game.folder) if moment.shard == game.shard]
     where = lambda moment: "episode" if moment.step is None else f"step {moment.step}"
-    return "".join(f"<div>★ {where(moment)} {html.escape(moment.note)}</div>" for moment in moments)
+    return [tag("div", f"★ {where(moment)} {moment.note}") for moment in moments]
 
 
-def play_status_html(game: Game) -> str:  # HTML
-    "The last action and its reward, the return and the achievements so far"
+def play_status_html(
+    game: Game,
+    before: str = "",  # where the episode before this one was saved
+) -> Markup:
+    "The last action and its reward, the return and the achievements so far, and where the episode was saved"
     action, reward, new = game.last
-    did = f"<b>{_plain(action)}</b>, reward {reward:+.1f}" if action else "a new world"
-    unlocks = f", unlocks <b>{', '.join(map(_plain, new))}</b>" if new else ""
-    end = f"<b>The end: {game.over}.</b> Recorded as {game.shard}. Press Enter for a new world."
+    did = (tag("b", _plain(action)), f", reward {reward:+.1f}") if action else "a new world"
+    unlocks = (", unlocks ", tag("b", ", ".join(map(_plain, new)))) if new else ()
+    saved = f" {saved_words(game)}. Press Enter for a new world."
     names = game.world.achievement_names
     done = [_plain(name) for name, unlocked in zip(names, game.unlocked, strict=True) if unlocked]
+    count = f", {len(done)} of {len(names)} achievements: {', '.join(done) or 'none yet'}"
     lines = [
-        f"<div>step <b>{game.step}</b>: {did}{unlocks}</div>",
-        f"<div>{end}</div>" if game.over else "",
-        f"<div>return <b>{game.total:.1f}</b>, {len(done)} of {len(names)} achievements: "
-        f"{', '.join(done) or 'none yet'}</div>",
+        tag("div", "step ", tag("b", game.step), ": ", did, unlocks),
+        tag("div", tag("b", f"The end: {game.over}."), saved) if game.over else "",
+        tag("div", f"{before}.") if before and not game.step else "",
+        tag("div", "return ", tag("b", f"{game.total:.1f}"), count),
         _stars(game),
     ]
-    return f'<div class="craftax-play-status" style="line-height:1.45">{"".join(lines)}</div>'
+    return tag("div", lines, class_="craftax-play-status", style="line-height:1.45")
+
+
+def saved_words(game: Game) -> str:
+    "How many steps of the episode that is shown were saved, and where to"
+    return f"Saved {game.step:,} step{'s' * (game.step != 1)} to {show_path(game.folder / game.shard)}"
 
 # %% ../../nbs/widgets.play.ipynb #a5c542c8
 def _play_button(name: str, tooltip: str, do: Callable) -> widgets.Button:
@@ -204,6 +214,7 @@ class Player(widgets.VBox):
 
     def __init__(self, game: Game, keys: dict[str, str], text_format: str = "filtered"):
         self.game, self.actions, self.text_format = game, keys, text_format
+        self.saved = ""  # where the episode before this one was saved, in words
         columns = game.world.spec.map_shape[1]
         self.tile = 2 * (220 // columns)
         self.screen = Screen(taken=list({*keys, "Enter"}), width=self.tile * columns)
@@ -233,12 +244,14 @@ def press(self: Player, key: str, leave: bool = False) -> None:
     "Plays a key as the screen names it; with `leave` begins another world even if this episode still runs"
     try:
         if leave or (self.game.over and key == "Enter"):
+            saved = saved_words(self.game) if self.game.step else ""
             self.game.new()
+            self.saved = saved
             self.screen.send({"focus": True})
         elif key in self.actions and not self.game.over:
             self.game.play(self.actions[key])
     except OSError as e:
-        self.status.value = f"<b>{html.escape(str(e))}</b>"
+        self.status.value = tag("b", str(e))
         return
     finally:
         self.screen.pictures += 1
@@ -251,9 +264,9 @@ def show(self: Player) -> None:
     with self.screen.hold_sync():
         self.screen.picture = png(draw(self.game.codes, self.tile))
         self.screen.pictures += 1
-    self.status.value = play_status_html(self.game)
-    text = html.escape(describe(self.game.codes[None], self.text_format)[0])
-    self.text.value = f'<div class="craftax-play-text" style="line-height:1.45;opacity:0.85">{text}</div>'
+    self.status.value = play_status_html(self.game, self.saved)
+    text = describe(self.game.codes[None], self.text_format)[0]
+    self.text.value = tag("div", text, class_="craftax-play-text", style="line-height:1.45;opacity:0.85")
 
 # %% ../../nbs/widgets.play.ipynb #2ed17813
 @patch

@@ -5,7 +5,6 @@
 # %% ../../nbs/widgets.words.ipynb #53d7696b
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -13,7 +12,9 @@ from itertools import zip_longest
 import ipywidgets as widgets
 import numpy as np
 from fastcore.basics import patch
+from markupsafe import Markup
 
+from ..jobs.markup import tag
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
 from ..probing.language import GARBAGE
@@ -85,7 +86,7 @@ class Words(widgets.VBox):
         self.embed = widgets.Button(description="embed this text", tooltip=tooltip, layout={"width": "130px"})
         self.restore = widgets.Button(description="the state's own text", layout={"width": "150px"})
         self.note, self.about = widgets.HTML(), widgets.HTML()
-        title, buttons = widgets.HTML("<b>hidden state</b>"), widgets.HBox([self.embed, self.restore])
+        title, buttons = widgets.HTML(tag("b", "hidden state")), widgets.HBox([self.embed, self.restore])
         super().__init__([title, self.menu, self.area, buttons, self.note, self.about])
         self.menu.observe(lambda _: self._choose(), "value")
         self.area.observe(lambda _: self._typed(), "value")
@@ -142,13 +143,13 @@ def show(
     self._want()
 
 
-def _about_recipe(recipe: Recipe | None) -> str:
+def _about_recipe(recipe: Recipe | None) -> Markup:
     "One line about a recipe"
     if recipe is None:
-        return "<i>these agents read no text: choose one with language to see what its hidden state does</i>"
-    text = f"recipe {recipe.hash}: {html.escape(recipe.model)}, {recipe.text_format} text, prompt {recipe.prompt}, "
+        return tag("i", "these agents read no text: choose one with language to see what its hidden state does")
+    text = f"recipe {recipe.hash}: {recipe.model}, {recipe.text_format} text, prompt {recipe.prompt}, "
     text += f"layer {recipe.layer}, {recipe.pooling} of {recipe.positions}, every {recipe.cadence} steps"
-    return f'<span style="opacity:.75">{text}</span>'
+    return tag("span", text, style="opacity:.75")
 
 # %% ../../nbs/widgets.words.ipynb #b281a6c0
 @patch
@@ -222,7 +223,7 @@ def _want(self: Words, last: Sequence[tuple[Recipe, str]] = ()) -> None:
 def _arrived(self: Words) -> None:
     "Something was embedded, or could not be"
     errors = [note for i in self.reading_agents if (note := self.hidden_state(i).note)]
-    self.note.value = "".join(f"<div>{html.escape(note)}</div>" for note in dict.fromkeys(errors))
+    self.note.value = tag("", [tag("div", note) for note in dict.fromkeys(errors)])
     self.changed()
 
 # %% ../../nbs/widgets.words.ipynb #c34b51a6
