@@ -45,7 +45,7 @@ def interval(
     "The percentile bootstrap interval of the mean over episodes"
     values = np.asarray(values, np.float64)
     if len(values) < 2:
-        nothing = np.full(values.shape[1:], np.nan)
+        nothing = np.full(values.shape[1:], np.nan)[()]
         return nothing, nothing
     tail = 50 * (1 - level)
     low, high = np.percentile(bootstrap_means(values, resamples, seed), [tail, 100 - tail], axis=0)

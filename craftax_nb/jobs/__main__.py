@@ -34,10 +34,12 @@ def _table_arguments(commands) -> None:
     "Adds `table`"
     t = commands.add_parser("table", help="the runs in a folder")
     t.add_argument("folder", nargs="?", default="runs", help="%(default)s by default")
-    t.add_argument("--status", default="", help="only these, separated by commas: ok, failed, killed, running, stopped")
+    t.add_argument(
+        "--status", default="", help="only these, separated by commas: ok, failed, diverged, killed, running, stopped"
+    )
     t.add_argument("--job", default="", help="only runs of this job, for example train_awr")
     kinds = "param.*: all parameters, final.*: all results, debug.*: those of debug runs"
-    t.add_argument("--columns", default="", help=f"separated by commas; {kinds}")
+    t.add_argument("--columns", default="", help=f"what is shown instead of the overview, separated by commas; {kinds}")
     t.add_argument("--sort", default="", help="a column; --sort=-final.loss sorts from high to low")
     t.add_argument("--csv", action="store_true", help="all columns, as CSV")
 

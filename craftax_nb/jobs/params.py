@@ -17,6 +17,7 @@ import warnings
 
 from fastcore.basics import patch
 
+from . import reports  # noqa: F401  gives runs their `report`
 from .bounds import wrong_value
 from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
 from .presets import PRESETS, preset_values

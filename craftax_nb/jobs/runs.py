@@ -30,7 +30,7 @@ from craftax_nb.jobs.attempts import (
     open_folder,
 )
 from .checkpoints import newest_state, own_folders, run_checkpoints, step_of, trained_on
-from .errors import RunError, os_sentence, sentence, show_errors
+from .errors import RunError, os_sentence, sentence, show_errors, status_of
 from craftax_nb.jobs.files import (
     read_json,
     remove_leftovers,
@@ -40,7 +40,7 @@ from craftax_nb.jobs.files import (
     write_json,
     write_text,
 )
-from .journal import write_entry
+from .journal import known_numbers, write_entry
 from .presets import why_debug
 from .provenance import git_diff, provenance
 from .tracking import Mirror, load_env
@@ -48,7 +48,7 @@ from .tracking import Mirror, load_env
 # %% ../../nbs/jobs.runs.ipynb #10680c57
 def read_status(
     run_dir: str | Path,  # a run's folder
-) -> dict:  # {"status": "none" | "running" | "stopped" | "failed" | "finished", ...}
+) -> dict:  # {"status": "none" | "running" | "stopped" | "failed" | "diverged" | "finished", ...}
     "The content of status.json; a run whose process was killed is `stopped`, with `killed` True"
     folder = resolve(run_dir)
     try:
@@ -75,8 +75,9 @@ def unfinished(
     status = read_status(folder) if folder else {"status": "finished"}
     if status["status"] == "finished":
         return ""
-    why = f"failed ({status['error']})" if status.get("error") else "failed"
-    words = {"failed": why, "running": "is still running", "none": "was killed"}
+    why = f" ({status['error']})" if status.get("error") else ""
+    words = {end: f"{end}{why}" for end in ("failed", "diverged")}
+    words |= {"running": "is still running", "none": "was killed"}
     killed = "was killed" if status.get("killed") else "was stopped before its end"
     return f"the run {show_path(folder)} {words.get(status['status'], killed)}"
 
@@ -216,7 +217,7 @@ def _status(self: Run, status: str, **more) -> None:
     "Writes status.json"
     process = {"host": socket.gethostname(), "pid": os.getpid()}
     times = {"started": self.started, "time": time.time()}
-    marks = {k: v for k, v in (("wandb", self.wandb), ("debug", self.debug)) if v}
+    marks = {k: v for k in ("wandb", "debug", "failed_reports") if (v := getattr(self, k, None))}
     write_json(self.dir / "status.json", {"status": status, "job": self.job, **process, **times, **marks, **more})
 
 
@@ -333,7 +334,7 @@ _newest = []  # the run that this kernel opened last
 
 def _end(self: Run, status: str, **more) -> None:
     "Writes the last status and closes the mirror"
-    self.is_open = status == "failed"  # a cell can be mended and run again
+    self.is_open = status in ("failed", "diverged")  # a cell can be mended and run again
     _sync_metrics(self.dir)
     trained = trained_on(self.dir)
     self._status(status, **{k: v for k, v in trained.items() if v}, **more)
@@ -351,7 +352,7 @@ def finish(
 ) -> None:
     "Marks the run finished"
     seconds = time.time() - self.started
-    _end(self, "finished", seconds=round(seconds, 1), summary={k: _number(v) for k, v in summary.items()})
+    _end(self, "finished", seconds=round(seconds, 1), summary={k: known_numbers(v) for k, v in summary.items()})
     if not self.debug:
         write_entry(self.dir)
     warning = f"; {self.debug}: these figures mean nothing" if self.debug else ""
@@ -381,9 +382,8 @@ def _watch(run: Run) -> None:
     def on_cell(result):
         error = result.error_before_exec or result.error_in_exec
         if error and run.is_open and not isinstance(error, SystemExit):
-            stopped = isinstance(error, KeyboardInterrupt)
             problem = sentence(error, run.dir) or str(error)
-            _end(run, "stopped" if stopped else "failed", error=f"{type(error).__name__}: {problem}")
+            _end(run, status_of(error), error=f"{type(error).__name__}: {problem}")
 
     ip = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if hasattr(ip, "kernel"):

@@ -79,7 +79,7 @@ class Sweep:
     folders: tuple[Path, ...]  # its run folder
 
     @property
-    def states(self) -> list[str]:  # new, waiting, ok, stopped, killed, failed, running
+    def states(self) -> list[str]:  # new, waiting, ok, stopped, killed, failed, diverged, running
         "The state of each run; new where its folder holds none yet, waiting where SLURM has it in its queue"
         statuses = [(folder, read_status(folder)) for folder in self.folders]
         started = lambda folder, status: status["status"] != "none" or (folder / "params.json").exists()

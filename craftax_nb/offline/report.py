@@ -12,7 +12,7 @@ import warnings
 
 import pandas as pd
 
-from ..jobs.runs import read_metrics
+from ..jobs.runs import metric_rows, read_metrics
 
 # %% ../../nbs/offline.report.ipynb #a074ffb0
 MEANINGS = {
@@ -43,12 +43,13 @@ MEANINGS = {
 
 def final_table(
     run_dir,  # a run of train_awr, train_iql or train_bc
-) -> pd.DataFrame:  # one row a metric: value, unit, meaning
-    "The last logged value of each metric of a run"
-    last = read_metrics(run_dir).ffill().iloc[-1]  # AWR logs no metrics of the actor while it trains the critic
-    logged = [name for name in MEANINGS if name in last and pd.notna(last[name])]
-    rows = [(name, last[name], *MEANINGS[name]) for name in logged]
-    return pd.DataFrame(rows, columns=["metric", "value", "unit", "meaning"]).set_index("metric").round(4)
+) -> pd.DataFrame:  # one row a metric: value, unit, step, meaning
+    "The last logged value of each metric of a run, and its step: AWR logs none of the actor while it trains the critic"
+    last = {name: (row["step"], x) for row in metric_rows(run_dir) for name, x in row.items() if name in MEANINGS}
+    rows = [
+        (name, last[name][1], MEANINGS[name][0], last[name][0], MEANINGS[name][1]) for name in MEANINGS if name in last
+    ]
+    return pd.DataFrame(rows, columns=["metric", "value", "unit", "step", "meaning"]).set_index("metric").round(4)
 
 # %% ../../nbs/offline.report.ipynb #8f7b912c
 LEAST_ESS, MOST_ESS = 0.05, 0.95  # shares of a batch between which weights are neither collapsed nor flat
@@ -101,9 +102,9 @@ def offline_conclusion(
 ) -> str:
     "What a run learnt of held-out episodes, in a sentence or two, and whether its weights are healthy"
     value, parts = table.value, []
-    if "held_accuracy" in value:
+    if "held_accuracy" in value and math.isfinite(value["held_accuracy"]):
         parts.append(f"predicts {value['held_accuracy']:.0%} of the actions")
-    if "held_explained_variance" in value:
+    if "held_explained_variance" in value and math.isfinite(value["held_explained_variance"]):
         parts.append(f"explains {value['held_explained_variance']:.0%} of the variance of the returns")
     learnt = f"Of held-out episodes it {' and '.join(parts)}." if parts else "No episodes were held out."
     if warning:

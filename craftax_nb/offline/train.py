@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['current_agent', 'seed_folder', 'save_checkpoint', 'check_inputs', 'restore_checkpoint', 'check_learner',
-           'out_of_patience', 'logged_metrics', 'print_progress', 'train']
+           'out_of_patience', 'logged_metrics', 'check_losses', 'print_progress', 'train']
 
 # %% ../../nbs/offline.train.ipynb #fa664320
 import time
@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from ..jobs.checkpoints import CheckpointError, DamagedState, step_of
+from ..jobs.errors import Diverged
 from ..jobs.files import show_path
 from ..nets.agent import Agent, read_meta, save_agent
 from ..nets.torch_nets import to_flax
@@ -139,6 +140,24 @@ def logged_metrics(
         learner.best, learner.best_step = metrics["held_log_likelihood"], learner.step
     return metrics
 
+# %% ../../nbs/offline.train.ipynb #54a8ca5c
+def check_losses(
+    learner: Learner,
+    rows: list[dict],  # metrics of the last steps, (seeds,) each
+) -> None:
+    "Raises `Diverged` with the first step whose loss isn't finite, the part of the loss, and the seed"
+    for step, metrics in enumerate(rows, learner.step - len(rows) + 1):
+        finite = torch.isfinite(metrics["loss"])
+        if finite.all():
+            continue
+        parts = [name for name, x in metrics.items() if name.endswith("_loss") and not torch.isfinite(x).all()]
+        seed, name = learner.seeds[int((~finite).nonzero()[0])], parts[0] if parts else "loss"
+        value = float(metrics[name].flatten()[int((~finite).nonzero()[0])])
+        raise Diverged(
+            f"at step {step} {name} is {value} (seed {seed}), so training has diverged; checkpoints from before it "
+            f"are whole. Try a smaller lr (now {learner.settings.lr:g}), in a new run_dir"
+        )
+
 # %% ../../nbs/offline.train.ipynb #80f137d7
 def print_progress(step: int, steps: int, loss: float, seconds: float, first: int, log_every: int, last: bool) -> None:
     "Prints about ten lines a run, with the seconds that are left at the present speed"
@@ -165,7 +184,10 @@ def train(
     while learner.step < steps and not out_of_patience(learner, patience):
         rows.append(learner.update())
         step, last = learner.step, learner.step == steps or run.stopping
-        if last or step % log_every == 0 or step % checkpoint_every == 0:
+        logs = last or step % log_every == 0 or step % checkpoint_every == 0
+        if logs or learner.batches.device.type == "cpu":  # a GPU isn't waited for at each step
+            check_losses(learner, rows if logs else rows[-1:])
+        if logs:
             metrics, rows = logged_metrics(learner, rows), []
             run.log(step, **metrics)
             print_progress(step, steps, metrics["loss"], time.time() - began, first, log_every, last)

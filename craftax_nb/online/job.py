@@ -129,6 +129,8 @@ LAST = (
 
 
 def last_update(metrics: pd.DataFrame) -> pd.DataFrame:
-    "The newest value of each metric that the run has"
-    last = metrics.ffill().iloc[-1]
-    return pd.DataFrame({"last update": last[[name for name in LAST if name in metrics]].astype(float).round(3)})
+    "The newest value of each metric that the run has, and its step: in some updates no episode ends"
+    newest = {name: metrics[name].last_valid_index() for name in LAST if name in metrics}
+    newest = {name: row for name, row in newest.items() if row is not None}
+    values = {name: round(float(metrics[name][row]), 3) for name, row in newest.items()}
+    return pd.DataFrame({"last update": values, "step": {name: metrics.step[row] for name, row in newest.items()}})

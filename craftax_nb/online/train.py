@@ -5,6 +5,7 @@
 # %% ../../nbs/online.train.ipynb #b0af8c06
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from fastcore.basics import patch
 
 from ..data.shards import EpisodeWriter
 from ..jobs.checkpoints import DamagedState, run_checkpoints, step_of
+from ..jobs.errors import Diverged
 from ..jobs.files import read_json, remove_whole, write_json
 from ..jobs.runs import Run
 from ..nets.agent import Agent, check_files, checksums, load_arrays, save_agent, save_arrays
@@ -27,7 +29,7 @@ from ..play.types import Record
 
 # %% auto #0
 __all__ = ['TRAINER', 'EPISODE_COLUMNS', 'STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'load_recent', 'episode_metrics',
-           'train_ppo', 'make_net']
+           'check_losses', 'train_ppo', 'make_net']
 
 # %% ../../nbs/online.train.ipynb #2f521b8c
 TRAINER = "trainer"  # a subfolder of a checkpoint for the trainer's own state, which is no part of the agent
@@ -226,6 +228,20 @@ def close(self: _EpisodeStore, step: int) -> None:
             self._open(step)
         self.writer.close(step)
 
+# %% ../../nbs/online.train.ipynb #10c68695
+def check_losses(
+    metrics: dict[str, float],  # of an update
+    step: int,  # environment steps at its end
+    lr: float,  # for the message
+) -> None:
+    "Raises `Diverged` with the part of the loss that isn't finite"
+    for name in ("value_loss", "policy_loss", "entropy", "grad_norm"):
+        if not math.isfinite(metrics.get(name, 0.0)):
+            raise Diverged(
+                f"at step {step:,} {name} is {metrics[name]}, so training has diverged; checkpoints from before it are "
+                f"whole. Try a smaller lr (now {lr:g}), in a new run_dir"
+            )
+
 # %% ../../nbs/online.train.ipynb #a73c53e4
 def train_ppo(
     ppo: PPO,
@@ -250,6 +266,7 @@ def train_ppo(
         train, metrics = learn(ppo, train, record)
         columns = _to_host(ppo, record, {*EPISODE_COLUMNS, *store.columns})
         metrics = {name: float(np.mean(x)) for name, x in metrics.items()}  # waits for the computation
+        check_losses(metrics, step, ppo.learning_rate)
         metrics["learning_rate"] = ppo.learning_rate_of(update)
         store.add(columns)
         rate = clock.tick()
