@@ -15,11 +15,11 @@ from fastcore.basics import patch
 
 from .about import SHARD, WORLD, check_alike
 from .columns import Column, checked_rows, gather
-from .opening import allow_open_files, open_columns, verifies, verify_columns
+from .opening import allow_open_files, open_columns, verify_columns
 from .shards import STEP_COLUMNS, Episode, write_shard
 from .starts import at_start
 from ..jobs.checkpoints import DatasetError, find_dataset
-from ..jobs.files import read_json, resolve, show_path
+from ..jobs.files import read_json, resolve, show_path, verifies
 from ..jobs.provenance import shards_hash
 from ..world.layout import ObsSpec
 

@@ -5,7 +5,6 @@
 # %% ../../nbs/data.shards.ipynb #53af113b
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from craftax_nb.jobs.files import (
     remove_leftovers,
     remove_whole,
     resolve,
+    sha256_of,
     show_path,
     whole_file,
     whole_folder,
@@ -27,7 +27,7 @@ from craftax_nb.jobs.files import (
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['STEP_COLUMNS', 'Episode', 'EpisodeWriter', 'sha256_of', 'write_shard']
+__all__ = ['STEP_COLUMNS', 'Episode', 'EpisodeWriter', 'write_shard']
 
 # %% ../../nbs/data.shards.ipynb #c0cc63e2
 STEP_COLUMNS = {
@@ -204,12 +204,6 @@ def _join(
     )
 
 # %% ../../nbs/data.shards.ipynb #7dc92965
-def sha256_of(path: Path) -> str:
-    "The SHA-256 of a file, in hexadecimal"
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-# %% ../../nbs/data.shards.ipynb #5c5a8e67
 def _columns(episodes: list[Episode]) -> dict[str, np.ndarray]:
     "The columns of a shard by name"
     return {

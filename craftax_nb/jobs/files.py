@@ -4,13 +4,15 @@
 
 # %% auto #0
 __all__ = ['project_root', 'resolve', 'show_path', 'sync_path', 'is_disk_full', 'whole_file', 'write_text', 'write_json',
-           'read_json', 'whole_folder', 'remove_whole', 'remove_leftovers', 'CrashPoints', 'git_revision']
+           'read_json', 'sha256_of', 'verifies', 'whole_folder', 'remove_whole', 'remove_leftovers', 'CrashPoints',
+           'git_revision']
 
 # %% ../../nbs/jobs.files.ipynb #d393544b
 import contextlib
 import ctypes
 import errno
 import functools
+import hashlib
 import itertools
 import json
 import os
@@ -156,6 +158,19 @@ def read_json(path: str | Path):  # what the file holds
 def _plain(x):
     "A value for JSON: numpy and JAX scalars and arrays become numbers and lists, all else becomes text"
     return x.tolist() if hasattr(x, "tolist") else str(x)
+
+# %% ../../nbs/jobs.files.ipynb #ea8612d4
+def sha256_of(path: str | Path) -> str:
+    "The SHA-256 of a file, in hexadecimal"
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def verifies(
+    verify: bool = True,  # what the caller asks for
+) -> bool:
+    "Whether what is opened is compared with its checksums: not where the caller or CRAFTAX_NB_VERIFY=off says so"
+    return verify and os.environ.get("CRAFTAX_NB_VERIFY", "") != "off"
 
 # %% ../../nbs/jobs.files.ipynb #ce42780c
 @contextlib.contextmanager

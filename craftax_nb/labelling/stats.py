@@ -16,6 +16,7 @@ import pandas as pd
 
 from ..data.dataset import Dataset
 from ..jobs.files import show_path, whole_folder, write_json
+from .chunks import checksums_of
 from .store import LabelError, Labels, read_labels, view_labels
 
 # %% auto #0
@@ -124,5 +125,5 @@ def link_labels(
         for name in ("pointer", "mean", "std"):
             np.save(new / f"{name}.npy", getattr(own, name))
         own.recipe.save(new / "recipe.json")
-        write_json(new / "labels.json", own.info)
+        write_json(new / "labels.json", own.info | {"schema": 2, "sha256": checksums_of(new)})
     return read_labels(place)

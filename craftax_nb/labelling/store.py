@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..jobs.files import read_json, show_path, whole_folder, write_json
+from ..jobs.files import show_path, verifies, whole_folder, write_json
 from ..jobs.provenance import short_hash
-from .chunks import LabelError, new_memmap
+from .chunks import COLUMNS, LABELS, RELABEL, LabelError, checksums_of, new_memmap, read_columns
 from ..lm.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Labels:
     def __repr__(self) -> str:
         labelled, r = int((self.pointer >= 0).sum()), self.recipe
         rows = f"{len(self):,} of width {self.hidden.shape[1]} for {labelled:,} of {len(self.pointer):,} transitions"
+        rows += f" ({dead} text that no worker could label)" if (dead := len(self.info.get("dead", ()))) else ""
         return f"Labels({rows}, {r.model} layer {r.layer} {r.pooling}, every {r.cadence} steps, {r.hash})"
 
     @property
@@ -87,10 +88,11 @@ def save_labels(
         for name, x in dict(keys=raw, pointer=pointer.astype(np.int32), mean=mean, std=std).items():
             np.save(new / f"{name}.npy", x)
         recipe.save(new / "recipe.json")
+        recipe_of = dict(schema=2, recipe_hash=recipe.hash)
         counts = dict(labels=len(keys), width=hidden.shape[1], transitions=len(pointer))
         counts["labelled_transitions"] = int((pointer >= 0).sum())
-        write_json(new / "labels.json", dict(schema=1, recipe_hash=recipe.hash) | counts | info)
         del hidden
+        write_json(new / "labels.json", recipe_of | counts | info | {"sha256": checksums_of(new)})
     return read_labels(folder)
 
 # %% ../../nbs/labelling.store.ipynb #245ff336
@@ -113,20 +115,23 @@ def _gather(path: Path, keys: list[bytes], chunks: Iterable[tuple[list[bytes], n
 # %% ../../nbs/labelling.store.ipynb #59ab9650
 def read_labels(
     folder: str | Path,  # labels/<recipe hash>
+    verify: bool = True,  # read every column once, and compare it with its checksum
 ) -> Labels:
-    "One label folder; raises LabelError when it is damaged"
-    folder, advice = Path(folder), "remove the folder and label again"
+    "One label folder; raises LabelError, which names the column, when it is damaged"
+    folder = Path(folder)
+    info = LABELS.read(folder / "labels.json")
+    if info["schema"] > 1 and "sha256" not in info:
+        raise LabelError(f"{show_path(folder / 'labels.json')} lacks sha256; {RELABEL}")
     try:
-        info, recipe = read_json(folder / "labels.json"), Recipe.load(folder / "recipe.json")
-        pointer, mean, std = (np.load(folder / f"{x}.npy") for x in ("pointer", "mean", "std"))
-        hidden = np.load(folder / "hidden.npy", mmap_mode="r")
-    except (OSError, ValueError, EOFError) as e:
-        raise LabelError(f"labels in {folder} can not be read ({type(e).__name__}: {e}): {advice}") from e
-    last, shape = pointer.max(initial=-1), (info["labels"], info["width"])
-    if hidden.shape != shape or len(pointer) != info["transitions"] or last >= len(hidden):
-        sizes = f"hidden {hidden.shape}, pointer up to {last}"
-        raise LabelError(f"labels in {folder} do not fit together ({sizes}): {advice}")
-    return Labels(folder, recipe, hidden, pointer, mean, std, info)
+        recipe = Recipe.load(folder / "recipe.json")
+        same = recipe.hash == info["recipe_hash"]
+    except (OSError, ValueError, TypeError, AttributeError) as e:
+        raise LabelError(f"{show_path(folder / 'recipe.json')} can not be read ({e}); {RELABEL}") from None
+    if not same:
+        names = f"{recipe.hash}, labels.json says {info['recipe_hash']}"
+        raise LabelError(f"{show_path(folder / 'recipe.json')} is recipe {names}; {RELABEL}")
+    columns = read_columns(folder, info, verifies(verify))
+    return Labels(folder, recipe, columns["hidden"], columns["pointer"], columns["mean"], columns["std"], info)
 
 # %% ../../nbs/labelling.store.ipynb #fcfb836e
 def list_labels(
@@ -161,6 +166,7 @@ def view_labels(
         "labelled_transitions": int((pointer >= 0).sum()),
         "of": view.whole_hash,
     }
+    info.pop("sha256", None)  # of other columns
     return replace(labels, pointer=pointer, mean=mean, std=std, info=info)
 
 # %% ../../nbs/labelling.store.ipynb #b6952053
@@ -179,11 +185,12 @@ def load_labels(
     data: Dataset | str | Path,  # a data set or a view of one, or its folder
     recipe_hash: str | None = None,  # which set; not needed when there is one
     labels_dir: str | Path = "",  # where label folders lie, when not in the data set
+    verify: bool = True,  # read every column once, and compare it with its checksum
 ) -> Labels:
     "A data set's labels; raises LabelError when there are none, several and none is named, or those of other data"
     from craftax_nb.data.dataset import Dataset
 
-    data = Dataset(data) if isinstance(data, (str, Path)) else data
+    data = Dataset(data, verify) if isinstance(data, (str, Path)) else data
     sets, name = list_labels(data, labels_dir), show_path(data.folder)
     if not sets:
         command = f"papermill nbs/label.ipynb runs/label.ipynb -p data {name}"
@@ -193,7 +200,7 @@ def load_labels(
     if recipe_hash and recipe_hash not in sets:
         others = f"only {', '.join(sets)}: label with that recipe first"
         raise LabelError(f"{name} has no labels {recipe_hash}, {others}")
-    labels = read_labels(sets[recipe_hash or next(iter(sets))])
+    labels = read_labels(sets[recipe_hash or next(iter(sets))], verify)
     if data.chosen is not None and data.known_as(labels.info.get("dataset_hash"), whole=True):
         labels = view_labels(labels, data)
     check_labels(labels, data)
