@@ -98,7 +98,12 @@ LABELS = FileSchema(
         "transitions": Count,
         "labelled_transitions": Count,
     },
-    optional={"dataset_hash": str, "sha256": dict[str, str], "of": str, "dead": list},  # version 1 had no checksums
+    optional={
+        "dataset_hash": str,
+        "sha256": dict[str, str],
+        "of": str,
+        "dead": dict[str, str],
+    },  # version 1 had no checksums
     version="schema",
     known=(1, 2),
     error=LabelError,

@@ -11,10 +11,11 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -63,6 +64,19 @@ class Plan:
     pointer: np.ndarray  # (transitions,) int32 rows, -1 after `max_labels` was reached
     states: int  # states that get a label, repeated texts counted
     episodes: int  # episodes with labels
+
+    def without(
+        self,
+        dead: Iterable[str],  # keys of texts that can't be labelled, as hex digits
+    ) -> Self:
+        "The plan without these texts: transitions that pointed to them have -1, and the other rows close up"
+        from craftax_nb.lm.prompt import text_key
+
+        keys = {bytes.fromhex(key) for key in dead}
+        kept = np.array([not keys or text_key(text) not in keys for text in self.texts], bool)
+        rows = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)  # the last one is for -1
+        texts = [text for text, keep in zip(self.texts, kept) if keep]
+        return replace(self, texts=texts, pointer=rows[self.pointer])
 
 # %% ../../nbs/labelling.plan.ipynb #8e9623f4
 def plan_labels(

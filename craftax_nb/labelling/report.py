@@ -12,11 +12,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from ..data.dataset import Dataset
 from ..data.shards import STEP_COLUMNS
 from ..data.texts import text_formats
 from ..jobs.files import show_path
+from ..jobs.markup import as_markdown
 from .plan import state_texts
 from .store import LabelError, Labels, list_labels, read_labels
 from ..lm.continuations import Continuations
@@ -41,9 +43,19 @@ def label_table(
         "distinct share": f"{len(labels) / info['states']:.0%} of {info['states']:,} states",
         "transitions with a label": f"{(labels.pointer >= 0).mean():.0%} of {len(labels.pointer):,}",
         "last computed": f"{info['computed']:,} in {seconds}, {info['workers']} workers",
+        **_dead_row(info),
         "folder": show_path(labels.folder),
     }
-    return "\n".join(["| | |", "|-|-|", *(f"| {name} | {value} |" for name, value in rows.items())])
+    return "\n".join(["| | |", "|-|-|", *(f"| {name} | {as_markdown(value)} |" for name, value in rows.items())])
+
+# %% ../../nbs/labelling.report.ipynb #83439a20
+def _dead_row(info: dict) -> dict[str, str]:
+    "A row of the table for texts that no worker could label, if there are any"
+    if not (dead := info.get("dead")):
+        return {}
+    reasons = "; ".join(sorted(set(dead.values())))
+    number = f"{len(dead)} text{'s' * (len(dead) > 1)}, which {info['dead_transitions']:,} transitions have"
+    return {"without a label": f"{number} (skip_dead): {reasons}"}
 
 # %% ../../nbs/labelling.report.ipynb #86551af2
 def label_sample(
@@ -76,16 +88,20 @@ def plot_labels(
     "The sizes of the vectors, and their two main directions"
     rows, first = label_sample(labels, seed)
     (xy, share), states = principal_components(labels, rows), unpack(dataset.codes(first))
-    fig, axes = plt.subplots(1, 3, figsize=(15, 4.2), layout="constrained")
+    fig, axes = plt.subplots(1, 3, figsize=(9.4, 3.2), layout="constrained")
     axes[0].hist(np.linalg.norm(labels.hidden[rows], axis=1), bins=40, color="tab:gray")
     axes[0].set(xlabel="Euclidean norm of a hidden state", ylabel="labels")
-    axes[0].set_title(f"{len(rows):,} of {len(labels):,} labels")
+    axes[0].set_title(f"{len(rows):,} of {len(labels):,} labels", fontsize=10)
     place = "floor" if "floor" in dataset.spec.scalar_names else "light"
     for ax, name in zip(axes[1:], (place, "health"), strict=True):
-        points = ax.scatter(*xy.T, c=states.scalar(name), s=8, cmap="viridis")
-        fig.colorbar(points, ax=ax, label=name)
         ax.set(xlabel=f"direction 1 ({share[0]:.0%} of variance)", ylabel=f"direction 2 ({share[1]:.0%})")
-        ax.set_title(f"coloured by {name}")
+        colours = np.asarray(states.scalar(name))
+        points = ax.scatter(*xy.T, c=colours, s=8, cmap="viridis")
+        if colours.min() == colours.max():  # a bar of one colour would show made-up numbers around it
+            ax.set_title(f"all have {name} {colours.min():g}", fontsize=10)
+            continue
+        fig.colorbar(points, ax=ax, label=name, ticks=None if name == "light" else MaxNLocator(integer=True))
+        ax.set_title(f"coloured by {name}", fontsize=10)
     return fig
 
 # %% ../../nbs/labelling.report.ipynb #1060c0d2

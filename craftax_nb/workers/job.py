@@ -77,7 +77,8 @@ def label_run(
     workers = WorkerConfig(p["workers"] if p["role"] != "coordinator" else 0, p["threads"], p["backend"], python=python)
     try:
         if p["role"] != "worker":
-            return label_dataset(dataset, recipe, workers, p["max_labels"], folder, chunk=p["chunk"], stopping=stopping)
+            options = dict(chunk=p["chunk"], stopping=stopping, skip_dead=p["skip_dead"])
+            return label_dataset(dataset, recipe, workers, p["max_labels"], folder, **options)
         shared = labels_folder(dataset, resolve_recipe(recipe), folder)
         join_labelling(shared, workers, run.dir / "logs", stopping=stopping)
     except Stopped:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from fastcore.basics import patch
 
+from ..jobs.markup import as_markdown
 from ..labelling.plan import duration
 from .connection import QueueError, connect
 from .queue import Queue
@@ -97,8 +98,8 @@ def _headline(self: QueueStatus) -> str:
 
 @patch
 def _repr_markdown_(self: QueueStatus) -> str:
-    head, *rows = [f"| {' | '.join(row)} |" for row in _worker_rows(self)]
-    return "\n".join([_headline(self), "", head, "|-|-:|-:|-:|-:|-|", *rows])
+    head, *rows = [f"| {' | '.join(map(as_markdown, row))} |" for row in _worker_rows(self)]
+    return "\n".join([as_markdown(_headline(self)), "", head, "|-|-:|-:|-:|-:|-|", *rows])
 
 # %% ../../nbs/workers.status.ipynb #0c695877
 @patch
