@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from .dataset import Dataset
+from ..jobs.markup import frame_html
 from ..world.env import World
 
 # %% auto #0
@@ -51,7 +53,7 @@ class DatasetStats:
     def _repr_html_(self):
         achievements = self.achievements[self.achievements.any(axis=1)]
         tables = self.policies.round(2), achievements.round(3), self.actions.round(3), self.floors.round(3)
-        return "".join(table.to_html() for table in tables if len(table))
+        return Markup("").join(frame_html(table) for table in tables if len(table))
 
 # %% ../../nbs/data.stats.ipynb #3f223e67
 def dataset_stats(

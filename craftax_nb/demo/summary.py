@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 import base64
-import html
 import os
 import time
 from pathlib import Path
 
 import pandas as pd
 from jinja2 import Environment
+from markupsafe import Markup
+from PIL import Image
 
 from ..jobs.chain import ChainStep
 from ..jobs.files import git_revision, read_json, write_text
 from ..jobs.journal import format_number
+from ..jobs.markup import STACKED_STYLE, frame_html, stacked_html, tag
 from ..jobs.runs import read_status
 
 # %% auto #0
@@ -86,12 +88,14 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 1250px; margin: 2rem aut
 img, video { max-width: 100%; background: white; border-radius: 4px } nav a { margin-right: 1rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; display: block }
 table { overflow-x: auto }
-th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap }
+th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right }
+td, p, h2 { overflow-wrap: anywhere } figure { margin: 1rem 0 } figure div { overflow-x: auto }
 td:first-child, th:first-child { text-align: left } .quiet { opacity: .7; font-size: 14px }
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .answer { font-weight: 600 }
 """
 
 PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>craftax_nb demo</title>
+<meta name=viewport content="width=device-width">
 <style>{{ style }}</style><body>
 <h1>craftax_nb, the demo</h1>
 <p>Does what a language model says about a Craftax state help an agent act? This page shows the whole chain of jobs that
@@ -100,13 +104,15 @@ asks, on the real game, at a size for two cores: too small to settle it.</p>
 <nav>{% for s in sections %}<a href="#{{ s.name }}">{{ s.title }}</a> {% endfor %}</nav>
 {% for s in sections %}
 <h2 id="{{ s.name }}">{{ s.title }}</h2><p>{{ s.text }}</p><p class=answer>{{ s.conclusion }}</p>
-{% for t in s.tables %}{{ table(t) | safe }}{% endfor %}
-{% for f in s.figures %}<p><img alt="{{ f.stem.replace("_", " ") }}" src="{{ inline(f, "image/png") }}"></p>{% endfor %}
+{% for t in s.tables %}{{ table(t) }}{% endfor %}
+{% for f in s.figures %}{% set name = f.stem.replace("_", " ") %}<figure><figcaption class=quiet>{{ name }}</figcaption>
+<div><img alt="{{ name }}" src="{{ inline(f, "image/png") }}" style="min-width: {{ least(f) }}px"></div></figure>
+{% endfor %}
 {% if s.report %}<p><a href="{{ s.name }}/report.html">the whole report</a></p>{% endif %}
 {% for v in s.videos %}<p><video controls loop muted src="{{ inline(v, "video/mp4") }}"></video></p>{% endfor %}
 <p class=quiet>{{ s.status }} in {{ "%.0f" | format(s.seconds) }} s. {{ s.numbers }}</p>
 {% endfor %}
-<h2>Times</h2>{{ times | safe }}<p class=quiet>{{ about }}</p>
+<h2>Times</h2>{{ times }}<p class=quiet>{{ about }}</p>
 </body></html>"""
 
 # %% ../../nbs/demo.summary.ipynb #3bc8a56e
@@ -115,15 +121,27 @@ def _inline(path: Path, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-def _table(path: Path, rows: int = 40) -> str:
+def _least_width(
+    path: Path,  # of a PNG file
+) -> int:  # pixels
+    "How wide a picture has to be on the page for its 10-point type to be 9 pixels high; a wider one is scrolled"
+    try:
+        with Image.open(path) as picture:
+            return round(picture.width / picture.info.get("dpi", (100, 100))[0] * 65)
+    except OSError:  # no picture
+        return 0
+
+
+def _table(path: Path, rows: int = 40) -> Markup:
     "A CSV file as an HTML table; columns x, x_low and x_high become one with its interval"
     table = pd.read_csv(path)
-    more = f"<p class=quiet>{len(table) - rows} more rows in {html.escape(path.name)}</p>" if len(table) > rows else ""
+    rest = f"{len(table) - rows} more rows in {path.name}" if len(table) > rows else ""
     for name in [name for name in table if {f"{name}_low", f"{name}_high"} <= set(table)]:
         low, high = table.pop(f"{name}_low"), table.pop(f"{name}_high")
         table[name] = [f"{x:.2f} [{a:.2f}, {b:.2f}]" for x, a, b in zip(table[name], low, high, strict=True)]
     table.columns = [name.replace("_", " ") for name in table]
-    return table.head(rows).to_html(index=False, border=0, float_format=lambda x: f"{x:.3g}", na_rep="") + more
+    page = stacked_html(table.head(rows), float_format=lambda x: f"{x:.3g}", na_rep="")
+    return page + (tag("p", rest, class_="quiet") if rest else "")
 
 # %% ../../nbs/demo.summary.ipynb #6983b72a
 def section(
@@ -161,12 +179,13 @@ def write_summary(
     template = Environment(autoescape=True).from_string(PAGE)
     sections = [section(step.name, folder / step.name) for step in steps]
     text = template.render(
-        style=STYLE_SHEET,
+        style=Markup(STYLE_SHEET + STACKED_STYLE),
         sections=sections,
         answers=answers({s["name"]: s["conclusion"] for s in sections}),
         inline=_inline,
+        least=_least_width,
         table=_table,
-        times=times.to_html(index=False, border=0, float_format=lambda x: f"{x:.0f}"),
+        times=frame_html(times, index=False, float_format=lambda x: f"{x:.0f}"),
         about=f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, revision {git_revision()}, {cores} cores",
     )
     page = folder / "summary.html"

@@ -22,6 +22,7 @@ from ..data.returns import discounted_sums
 from .results import Results
 from .rollout import evaluate_agent
 from ..jobs.files import resolve
+from ..jobs.markup import as_markdown, tag
 from ..nets.agent import Agent, load_agent
 from ..play.types import Record
 from ..world.draw import draw
@@ -184,7 +185,8 @@ def show_video(
 ) -> HTML:
     "The video as a part of the notebook, which plays without any other file"
     data = base64.b64encode(Path(path).read_bytes()).decode()
-    return HTML(f'<video controls loop muted width="{width}" src="data:video/mp4;base64,{data}"></video>')
+    source = f"data:video/mp4;base64,{data}"
+    return HTML(tag("video", controls="", loop="", muted="", width=width, src=source))
 
 # %% ../../nbs/evaluation.video.ipynb #f1386662
 def agent_video(
@@ -294,4 +296,4 @@ def show_films(
         agent, again = rows[name][0], partial(replay, *rows[name])
         for caption, path in film(run.dir / "videos", name, agent, results[name], which, again, fps, most):
             run.save_video(path, path.stem, agent.meta["step"])
-            display(Markdown(caption), show_video(path))
+            display(Markdown(as_markdown(caption)), show_video(path))

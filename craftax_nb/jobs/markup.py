@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 # %% auto #0
-__all__ = ['VOID', 'RAW_CONTENT', 'tag', 'frame_html', 'as_markdown']
+__all__ = ['VOID', 'RAW_CONTENT', 'STACKED_STYLE', 'NARROW', 'tag', 'frame_html', 'stacked_html', 'as_markdown']
 
 # %% ../../nbs/jobs.markup.ipynb #67f3bee6
 VOID = ("img", "meta")  # elements without an end
@@ -51,6 +51,27 @@ def frame_html(
     return Markup(table.to_html(**{"border": 0, **options, "escape": True}))
 
 # %% ../../nbs/jobs.markup.ipynb #659d0506
+STACKED_STYLE = """
+@media (max-width: 900px) {
+  table.stacked thead { display: none } table.stacked tr { display: block; padding: .5rem 0 }
+  table.stacked td { display: flex; justify-content: space-between; gap: 1rem; border: 0; text-align: right }
+  table.stacked td::before { content: attr(data-name); opacity: .7; text-align: left }
+}
+"""
+NARROW = 5  # up to so many columns fit a page of 700 pixels
+
+
+def stacked_html(
+    table,  # pandas DataFrame; its index is left out
+    **options,  # of `frame_html`
+) -> Markup:
+    "A table that a narrow page shows a line for each cell; the page needs `STACKED_STYLE`"
+    wide = "stacked" if table.shape[1] > NARROW else None
+    head, *cells = frame_html(table, index=False, classes=wide, **options).split("<td")
+    names = [Markup('<td data-name="{}"').format(name) for name in table.columns]
+    return Markup(head) + Markup("").join(names[i % len(names)] + Markup(cell) for i, cell in enumerate(cells))
+
+# %% ../../nbs/jobs.markup.ipynb #3f2c47af
 def as_markdown(text) -> str:
-    "Text as it has to stand in Markdown, so that it is shown as it is: no HTML, link, code, formula or table of its own"
+    "Text as it has to stand in Markdown to be shown as it is, without HTML, links, code or formulas of its own"
     return re.sub(r"[\\`\[\]|$*]", r"\\\g<0>", str(escape(str(text))).replace("&#39;", "'").replace("&#34;", '"'))

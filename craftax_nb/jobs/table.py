@@ -16,20 +16,25 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from .overview import LEAST_WIDTH, curve, fit_text, overview
+from markupsafe import Markup, escape
 
 from .attempts import last_beat, read_attempts, seconds_of
 from .checkpoints import step_of
 from .files import read_json, resolve, show_path
 from .journal import changed_params, format_number, too_few
-from .markup import Markup, escape, tag
+from .markup import tag
+from .overview import LEAST_WIDTH, curve, fit_text, overview
 from .runs import read_metrics, read_status
 
 # %% ../../nbs/jobs.table.ipynb #08166fe0
 def run_folders(folder: str | Path = "runs") -> Iterator[Path]:
-    "The run folders in `folder`, which may be one itself"
-    with os.scandir(folder := resolve(folder)) as scan:
-        entries = sorted(scan, key=lambda e: e.name)
+    "The run folders in `folder`, which may be one itself; somebody else's that can't be read is taken for one"
+    try:
+        with os.scandir(folder := resolve(folder)) as scan:
+            entries = sorted(scan, key=lambda e: e.name)
+    except PermissionError:
+        yield folder
+        return
     if any(e.name == "params.json" for e in entries):
         yield folder
         return
@@ -70,7 +75,8 @@ def links(folder: Path, attempts: list[dict]) -> dict:  # notebook, log, checkpo
     "The files of a run that a person wants to open"
     last, chained = attempts[-1] if attempts else {}, folder.parent / "notebooks" / folder.name
     newest_first = lambda pattern: sorted(folder.glob(pattern), key=os.path.getmtime, reverse=True)
-    notebooks = [last.get("output"), *newest_first("*.ipynb"), f"{chained}.ipynb"]
+    kept = folder / "notebook.ipynb" if "ended" in last else ""  # papermill's output may be another run's by now
+    notebooks = [kept, last.get("output"), *newest_first("*.ipynb"), f"{chained}.ipynb"]
     logs = [last.get("log"), *newest_first("*.log"), f"{chained}.log"]
     checkpoints = sorted((folder / "checkpoints").glob("step-*"), key=step_of, reverse=True)
     first = lambda paths: next((show_path(resolve(p)) for p in paths if p and resolve(p).exists()), "")

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from ..data.dataset import load_dataset
+from ..jobs.overview import curve
 from ..jobs.params import ParameterError
 from ..jobs.runs import Run
 from ..nets.agent import Agent, load_agent
@@ -89,14 +90,14 @@ def plot_learning(
     metrics: pd.DataFrame,  # of `read_metrics`
 ) -> plt.Figure:
     "Each update's return, entropy, explained variance and KL (dots), and the mean of the last 100 episodes (line)"
-    fig, axes = plt.subplots(1, 4, figsize=(15, 3), constrained_layout=True)
-    for ax, (name, unit) in zip(axes, CURVES.items(), strict=True):
+    fig, axes = plt.subplots(2, 2, figsize=(9, 5.4), constrained_layout=True)
+    for ax, (name, unit) in zip(axes := axes.ravel(), CURVES.items(), strict=True):
         if name in metrics:
-            ax.plot(metrics.step, metrics[name], ".", ms=3, alpha=0.5)
+            ax.plot(metrics.step, metrics[name], ".", ms=4, alpha=0.5)
         ax.set(title=name.replace("_", " "), xlabel="environment steps", ylabel=unit)
         ax.locator_params(axis="x", nbins=4)
     if "recent_return" in metrics:
-        axes[0].plot(metrics.step, metrics.recent_return.ffill())
+        curve(axes[0], metrics.step, metrics.recent_return.ffill())
     return fig
 
 # %% ../../nbs/online.job.ipynb #33fdbf71

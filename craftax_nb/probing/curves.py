@@ -18,7 +18,7 @@ from .values import Answers
 
 # %% auto #0
 __all__ = ['ENOUGH', 'WISH', 'LINE_STYLES', 'curves', 'verdicts', 'shares', 'interactions', 'base_interactions', 'plot_curves',
-           'plot_interactions', 'plot_actions']
+           'how_many', 'plot_interactions', 'plot_actions']
 
 # %% ../../nbs/probing.curves.ipynb #c2e793ec
 def curves(
@@ -162,7 +162,7 @@ def plot_curves(
     panels = [s for s in suites if not isinstance(s, Factorial) and (table["suite"] == s.name).any()]
     columns = 2 if len(panels) in (2, 4) else min(3, max(1, len(panels)))
     rows = max(1, -(-len(panels) // columns))
-    fig, axes = plt.subplots(rows, columns, figsize=(4 * columns, 3.1 * rows), squeeze=False, layout="constrained")
+    fig, axes = plt.subplots(rows, columns, figsize=(3.15 * columns, 3 * rows), squeeze=False, layout="constrained")
     names, lines = list(dict.fromkeys(table["agent"])), {}
     for ax, suite in zip(axes.flat, panels, strict=False):
         lines |= _panel(ax, suite, table[table["suite"] == suite.name], names)
@@ -171,6 +171,11 @@ def plot_curves(
     columns = min(3, max(1, len(lines)))
     fig.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     return fig
+
+# %% ../../nbs/probing.curves.ipynb #ba6899eb
+def how_many(number: int, name: str) -> str:
+    "A number of things in words: 1 base, 4 bases"
+    return f"{number:,} {name}{'s' * (number != 1)}"
 
 # %% ../../nbs/probing.curves.ipynb #74eb2f03
 LINE_STYLES = {"none": "-", "real": "-", "zero": "--", "shuffled": ":"}
@@ -187,7 +192,9 @@ def _panel(ax, suite: Suite, table: pd.DataFrame, names: list[str]) -> dict:  # 
         ax.fill_between(part["level"], part["low"], part["high"], color=colour, alpha=shade, linewidth=0)
     ax.axhline(0, color="black", linewidth=0.8)
     wish = {1: "V should rise", -1: "V should fall", 0: "no sign is expected"}[suite.expected]
-    ax.set_title(f"{suite.question}\n(at {suite.levels[0]:g}, {wish}; {table['bases'].max()} bases)", fontsize=9)
+    ax.set_title(
+        f"{suite.question}\n(at {suite.levels[0]:g}, {wish}; {how_many(table['bases'].max(), 'base')})", fontsize=9
+    )
     ax.set(xlabel=suite.x, ylabel="change of V")
     ticks = sorted(suite.levels)
     ax.set_xticks(ticks, ["out of\nview" if suite.x == "tiles away" and x == OUT else f"{x:g}" for x in ticks])

@@ -17,6 +17,7 @@ from PIL import Image
 from ..data.dataset import Dataset, load_dataset
 from ..evaluation.agents import common_world
 from ..jobs.files import show_path
+from ..jobs.markup import as_markdown
 from ..labelling.store import LabelError, load_labels
 from ..nets.agent import Agent, random_agent
 from ..play.episodes import sample_states
@@ -141,7 +142,7 @@ def keep_part(
     for name, table in part.tables.items():
         run.save_table(table, name)
     images = [figure for figure in part.section.figures if isinstance(figure, Image.Image)]
-    display(Markdown(part.section.text), *images, *part.section.tables)
+    display(Markdown(as_markdown(part.section.text)), *images, *part.section.tables)
     return part.section
 
 # %% ../../nbs/probing.job.ipynb #3728269c

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import time
 from collections.abc import Iterable, Sequence
@@ -15,16 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from ..evaluation.stats import interval
 from ..jobs.files import git_revision, resolve, show_path, whole_file, write_text
-from .curves import ENOUGH, base_interactions
+from ..jobs.markup import STACKED_STYLE, stacked_html
+from .curves import ENOUGH, base_interactions, how_many
 from .suites import Suite
 from .values import Answers
 
 # %% auto #0
-__all__ = ['REPORT_COLUMNS', 'REPORT_STYLE', 'probe_table', 'write_table', 'read_table', 'SuiteFailed', 'check_suites', 'Section',
-           'write_report']
+__all__ = ['REPORT_COLUMNS', 'REPORT_STYLE', 'REPORT_PAGE', 'probe_table', 'write_table', 'read_table', 'SuiteFailed',
+           'check_suites', 'Section', 'write_report']
 
 # %% ../../nbs/probing.report.ipynb #75f3b83b
 REPORT_COLUMNS = {
@@ -136,13 +137,15 @@ def _judged_suite(rows: pd.DataFrame, suite: str, unclear: bool) -> tuple[dict, 
     if not sign:
         raise ValueError(f"suite {suite} can't be checked: no sign is expected of it")
     if len(effect) < ENOUGH:
-        raise ValueError(f"suite {suite} can't be checked: it has {len(effect)} bases, expected at least {ENOUGH}")
+        raise ValueError(
+            f"suite {suite} can't be checked: it has {how_many(len(effect), 'base')}, expected at least {ENOUGH}"
+        )
     (low, high), mean = map(float, interval(effect)), effect.mean()
     row = {"suite": suite, "bases": len(effect), "change": mean, "low": low, "high": high, "expected": sign}
     if sign * mean > 0 and (unclear or min(sign * low, sign * high) > 0):
         return row, ""
     side = "above" if sign > 0 else "below"
-    numbers = f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] over {len(effect)} bases"
+    numbers = f"{mean:+.3f} [{low:+.3f}, {high:+.3f}] over {how_many(len(effect), 'base')}"
     return row, f"suite {suite}: {words} {numbers}, expected {side} 0"
 
 # %% ../../nbs/probing.report.ipynb #9c70497a
@@ -181,10 +184,11 @@ class Section:
 REPORT_STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 20%, transparent) }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1240px; margin: 2rem auto; padding: 0 1rem }
+*, *::before { box-sizing: border-box } h1, h2, p { overflow-wrap: anywhere }
 img { max-width: 100%; background: white; border-radius: 4px; image-rendering: auto } nav a { margin-right: 1rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
 table { display: block; overflow-x: auto; margin: 1rem 0 }
-th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap }
+th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: left }
 .yes { color: light-dark(#0a6b2d, #6fd58f) } .no { color: light-dark(#b00020, #ff8a8a); font-weight: 600 }
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .quiet { opacity: .7; font-size: 14px }
 .answer { font-weight: 600 }
@@ -205,24 +209,26 @@ def _png(
     return out.getvalue()
 
 # %% ../../nbs/probing.report.ipynb #f932247c
-def _table(table: pd.DataFrame) -> str:
-    "A table as HTML, in which yes and no are coloured"
-    page = table.to_html(index=False, border=0, float_format=lambda x: f"{x:.3g}", na_rep="", justify="left")
-    return page.replace("<td>yes</td>", "<td class=yes>yes</td>").replace("<td>no</td>", "<td class=no>no</td>")
+REPORT_PAGE = """<!doctype html><html lang=en><meta charset=utf-8>
+<meta name=viewport content="width=device-width"><title>{{ title }}</title><style>{{ style }}</style><body>
+<h1>{{ title }}</h1><p>{{ about }}</p>
+{% for sentence in conclusions %}<p class=answer>{{ sentence }}</p>{% endfor %}
+<nav>{% for s in sections %}<a href="#s{{ loop.index0 }}">{{ s.title }}</a> {% endfor %}</nav>
+{% for s in sections %}<h2 id=s{{ loop.index0 }}>{{ s.title }}</h2>
+{% for line in s.text.split("\n") if line %}<p>{{ line }}</p>{% endfor %}
+{% for f in s.figures %}<p><img alt="{{ s.title }}" src="{{ picture(f) }}"></p>{% endfor %}
+{% if s.folded and tables(s) %}<details><summary>Tables</summary>{{ tables(s) }}</details>
+{% else %}{{ tables(s) }}{% endif %}{% endfor %}
+<p class=quiet>{{ foot }}</p></body></html>"""
 
 # %% ../../nbs/probing.report.ipynb #e44d1819
-def _section(i: int, section: Section) -> str:
-    "A section as HTML"
-    title = html.escape(section.title)
-    parts = [f"<h2 id=s{i}>{title}</h2>"]
-    parts += [f"<p>{html.escape(line)}</p>" for line in section.text.split("\n") if line]
-    pictures = [base64.b64encode(_png(figure)).decode() for figure in section.figures]
-    parts += [f'<p><img alt="{title}" src="data:image/png;base64,{picture}"></p>' for picture in pictures]
-    tables = "".join(_table(table) for table in section.tables if len(table))
-    if section.folded and tables:
-        summary = "Tables" if len(section.tables) > 1 else "Table"
-        tables = f"<details><summary>{summary}</summary>{tables}</details>"
-    return "\n".join(parts) + tables
+def _tables(section: Section) -> Markup:
+    "The tables of a section as HTML, in which yes and no are coloured"
+    look = {"float_format": lambda x: f"{x:.3g}", "na_rep": "", "justify": "left"}
+    page = Markup("").join(stacked_html(table, **look) for table in section.tables if len(table))
+    for word in ("yes", "no"):
+        page = Markup(page.replace(f">{word}</td>", f' class="{word}">{word}</td>'))
+    return page
 
 # %% ../../nbs/probing.report.ipynb #4422bc55
 def write_report(
@@ -233,13 +239,22 @@ def write_report(
     conclusions: Sequence[str] = (),  # sentences that answer the page's question, above everything else
 ) -> Path:
     "Writes the page, whole or not at all"
+    from jinja2 import Environment
+
     path = resolve(path)
-    links = " ".join(f'<a href="#s{i}">{html.escape(s.title)}</a>' for i, s in enumerate(sections))
-    foot = f"<p class=quiet>{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, revision {git_revision()}</p>"
-    body = "\n".join(_section(i, s) for i, s in enumerate(sections))
-    meta = '<meta charset=utf-8><meta name=viewport content="width=device-width">'
-    head = f"<!doctype html><html lang=en>{meta}<title>{html.escape(title)}</title><style>{REPORT_STYLE}</style>"
-    answers = "".join(f"<p class=answer>{html.escape(sentence)}</p>" for sentence in conclusions)
-    top = f"<body><h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{answers}<nav>{links}</nav>"
-    write_text(path, f"{head}{top}\n{body}\n{foot}</body></html>")
+    text = (
+        Environment(autoescape=True)
+        .from_string(REPORT_PAGE)
+        .render(
+            title=title,
+            about=about,
+            conclusions=conclusions,
+            sections=sections,
+            style=Markup(REPORT_STYLE + STACKED_STYLE),
+            tables=_tables,
+            picture=lambda figure: f"data:image/png;base64,{base64.b64encode(_png(figure)).decode()}",
+            foot=f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, revision {git_revision()}",
+        )
+    )
+    write_text(path, text)
     return path

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..data.dataset import Dataset
@@ -88,17 +89,30 @@ class StoredStates(Sequence):
             differences = np.frombuffer(lzma.decompress(self.packed[4:]), np.uint8).reshape(len(self), -1)
             self.rows = np.bitwise_xor.accumulate(differences, 0)
         leaves, tree = jax.tree.flatten(self.template)
-        ends = np.cumsum([leaf.nbytes for leaf in leaves])[:-1]
-        parts = zip(np.split(self.rows[step], ends), leaves, strict=True)
-        return jax.tree.unflatten(tree, [part.view(leaf.dtype).reshape(leaf.shape) for part, leaf in parts])
+        ends = np.cumsum([_array(leaf).nbytes for leaf in leaves])
+        if ends[-1] != self.rows.shape[1]:
+            raise ValueError(f"a state of {self.rows.shape[1]:,} bytes, this version's has {ends[-1]:,}")
+        parts = zip(np.split(self.rows[step], ends[:-1]), leaves, strict=True)
+        return jax.tree.unflatten(tree, [_leaf(part, leaf) for part, leaf in parts])
+
+
+def _array(leaf) -> np.ndarray:
+    "A leaf of a state as numbers; a random key as those that it is made of"
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
+
+
+def _leaf(part: np.ndarray, like):
+    "Bytes as the leaf of a state that they were"
+    numbers = part.view(_array(like).dtype).reshape(_array(like).shape)
+    return jax.random.wrap_key_data(numbers) if jnp.issubdtype(like.dtype, jax.dtypes.prng_key) else numbers
 
 # %% ../../nbs/widgets.live.ipynb #eea13270
 def pack_states(
     states: Sequence,  # of one episode, in numpy
 ) -> bytes:
     "The first state and how each differs from the one before"
-    rows = [np.concatenate([leaf.reshape(-1).view(np.uint8) for leaf in jax.tree.leaves(s)]) for s in states]
-    rows = np.stack(rows)
+    flat = lambda leaf: np.ascontiguousarray(_array(leaf)).reshape(-1).view(np.uint8)
+    rows = np.stack([np.concatenate([flat(leaf) for leaf in jax.tree.leaves(state)]) for state in states])
     rows[1:] ^= rows[:-1].copy()
     return len(rows).to_bytes(4, "little") + lzma.compress(rows.tobytes(), preset=2)
 
