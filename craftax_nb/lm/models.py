@@ -16,6 +16,7 @@ import os
 import sys
 from pathlib import Path
 
+from ..jobs.checkpoints import check_safetensors
 from ..jobs.files import whole_folder, write_text
 
 # %% ../../nbs/lm.models.ipynb #8862ceb1
@@ -62,11 +63,23 @@ def find_model(
     if Path(name).is_dir():
         if not (Path(name) / "config.json").exists():
             raise ModelError(f"model folder {name} has no config.json")
+        if problem := _broken(Path(name)):
+            raise ModelError(f"model folder {name} can't be read: {problem}; copy the model anew")
         return str(Path(name).resolve())
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return name
     expected = "smollm2, minilm, a hub id such as Qwen/Qwen3-4B, or a folder that exists"
     raise ModelError(f"model is {name!r}, expected {expected}")
+
+# %% ../../nbs/lm.models.ipynb #c8d2d574
+def _broken(folder: Path) -> str:  # "" where its files look complete
+    "What is wrong with a model's configuration or weights, as far as their beginnings and lengths tell"
+    for file in folder.glob("*.json"):
+        try:
+            json.loads(file.read_text())
+        except ValueError as e:
+            return f"{file.name} is no JSON ({e})"
+    return next(filter(None, map(check_safetensors, sorted(folder.glob("*.safetensors")))), "")
 
 # %% ../../nbs/lm.models.ipynb #6196fa73
 def model_folder(
@@ -171,15 +184,20 @@ def _save_unquantised(package: Path, folder: Path):
 
 # %% ../../nbs/lm.models.ipynb #7e0e5ac8
 def tiny_tokenizer(more: tuple = ()):
-    "A byte-level tokenizer with a chat template and further special tokens"
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    "A tokenizer with a chat template and further special tokens; it knows the words of the prompts, bytes of others"
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *more]
-    vocabulary = {c: i for i, c in enumerate(special + sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    texts = [path.read_text() for path in sorted((package_folder("craftax_nb") / "lm" / "prompts").glob("*.md"))]
+    raw = Tokenizer(models.BPE())
     raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    raw.add_special_tokens(special)
+    trainer = trainers.BpeTrainer(
+        vocab_size=600,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>", *more],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    raw.train_from_iterator(texts, trainer)
     tok = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     tok.chat_template = (
         "{%- for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{%- endfor %}"
@@ -217,7 +235,7 @@ def tiny_model(
     hidden: int = 64,
     seed: int = 0,  # of the weights
 ) -> Path:
-    "A random Qwen3 with tokenizer and chat template, for tests: 0.3M parameters, tokens are bytes"
+    "A random Qwen3 with tokenizer and chat template, for tests: 0.3M parameters"
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     tokenizer = tiny_tokenizer()
