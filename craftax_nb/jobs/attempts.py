@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from .errors import RunError
 from .files import project_root, resolve
+from .notebook import given_notebook
 from .provenance import process_info
 
 # %% ../../nbs/jobs.attempts.ipynb #3254d30d
@@ -155,14 +156,14 @@ def open_folder(
 ) -> Path:
     "A run's folder, made if it is missing; raises OSError where it can't be made"
     if given:
-        resolve(given).mkdir(parents=True, exist_ok=True)
+        resolve(given).mkdir(0o700, parents=True, exist_ok=True)
         return resolve(given)
     job = f"{job}-{preset}" if preset else job
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
     for n in range(1, 100):  # two runs may start in one second
         folder = project_root() / "runs" / (f"{job}-{stamp}" + (f"-{n}" if n > 1 else ""))
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir(0o700, parents=True)
             return folder
         except FileExistsError:
             if not folder.is_dir():
@@ -179,7 +180,8 @@ def begin_attempt(
     before = read_attempts(folder, 0.0)
     if before and before[-1].get("status") == "killed":
         _append(folder, {"attempt": len(before), "ended": max(alive, before[-1]["started"]), "status": "killed"})
-    _append(folder, {"attempt": len(before) + 1, "started": time.time(), **process_info(), **more})
+    about = process_info(given_notebook().get("output", ""))
+    _append(folder, {"attempt": len(before) + 1, "started": time.time(), **about, **more})
     return len(before) + 1
 
 # %% ../../nbs/jobs.attempts.ipynb #8b94c3d8

@@ -22,6 +22,7 @@ from .files import project_root, read_json, remove_whole, resolve, show_path, wr
 from .processes import end_process, start_process
 from .provenance import code_cells, library_hash, short_hash
 from .runs import metric_rows, read_status
+from .secrets import password_in
 
 # %% ../../nbs/jobs.chain.ipynb #22faa0d7
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class StepFailed(SystemExit):
 
 # %% ../../nbs/jobs.chain.ipynb #5a95ab32
 def papermill_arguments(parameters: dict) -> list[str]:
-    "papermill's arguments; text is passed raw, so that a folder named 3 stays text"
+    "papermill's arguments; text is passed raw, so that a folder named 3 stays text; ValueError for a password"
+    if problem := password_in(parameters):
+        raise ValueError(problem)
     arguments = []
     for name, value in parameters.items():
         if not isinstance(value, str | int | float | None):
@@ -225,6 +228,7 @@ def run_chain(
         except BaseException:
             chain.stop.set()
             raise
+    print(f"{show_path(chain.folder)} holds the results, {show_path(chain.folder)}/notebooks the executed notebooks")
     return [chain.output(step) for step in steps]
 
 # %% ../../nbs/jobs.chain.ipynb #24680368

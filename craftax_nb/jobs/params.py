@@ -20,9 +20,13 @@ from fastcore.basics import patch
 from . import reports  # noqa: F401  gives runs their `report`
 from .bounds import wrong_value
 from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
+from .files import show_path
+from .notebook import given_notebook
 from .presets import PRESETS, preset_values
 from .processes import share_gpu
-from .runs import RENAMED_PARAMETERS, Run, RunError, unfinished
+from .runs import Run, RunError, unfinished
+from .same_run import RENAMED_PARAMETERS
+from .secrets import password_in
 from .sizes import too_large
 
 # %% ../../nbs/jobs.params.ipynb #8fb73039
@@ -158,9 +162,10 @@ def overwritten(self: Job) -> dict:  # name -> the value that was given
             if _annotated(nodes) & declared:
                 break
             values = _assigned(nodes)
-            if {*values} & declared or source.startswith("# Parameters"):
-                early |= {k: v for k, v in values.items() if not k.startswith("PAPERMILL_")}
-    return {k: v for k, v in early.items() if k not in declared or self.namespace[k] != v}
+            by_papermill = source.startswith("# Parameters")
+            lost = lambda k, v, always=by_papermill: always or (k in declared and self.namespace[k] != v)
+            early |= {k: v for k, v in values.items() if lost(k, v) and not k.startswith("PAPERMILL_")}
+    return early
 
 # %% ../../nbs/jobs.params.ipynb #ab1b967d
 @patch
@@ -178,6 +183,8 @@ def _check_tag(self: Job) -> None:
 def check(self: Job) -> dict:  # name -> value of the declared type
     "Writes the converted values back into the notebook; raises ParameterError on an unknown name or a wrong type"
     declared = self.declared()
+    if problem := password_in({k: self.namespace[k] for k in declared}):
+        raise ParameterError(f"{self.name}: {problem}")
     if not self.started:
         self._check_tag()
         self._translate(declared)
@@ -273,9 +280,9 @@ def start(
     _check_folders(self.name, values, dataset, find_dataset, optional)
     _check_folders(self.name, values, checkpoint, find_checkpoint, optional)
     share_gpu(language_model)
-    notebook = os.environ.get("CRAFTAX_NB_INPUT") or f"nbs/{self.name}.ipynb"
+    ran = os.environ.get("CRAFTAX_NB_INPUT") or given_notebook().get("input") or f"nbs/{self.name}.ipynb"
     try:
-        run = Run.open(self.name, values, self.defaults(), notebook)
+        run = Run.open(self.name, values, self.defaults(), show_path(ran))
     except RunError as e:
         raise ParameterError(f"{self.name}: run_dir: {e}") from None
     self.started = True

@@ -19,9 +19,11 @@ from fastcore.basics import patch
 
 from .chain import ChainStep, run_step
 from .files import project_root, read_json, resolve, show_path, write_json, write_text
+from .markup import frame_html, tag
 from .params import ParameterError, coerce, current_names
 from .provenance import code_cells, input_hashes, library_hash, notebook_hash, short_hash
 from .runs import read_status
+from .secrets import password_in
 from .table import run_state
 
 # %% ../../nbs/jobs.sweep.ipynb #b51d6f2d
@@ -41,6 +43,8 @@ def check_values(
 ) -> dict:  # the same, converted to the declared types
     "Raises ParameterError on an unknown name or a wrong type"
     known, job = declared(notebook), Path(notebook).stem
+    if problem := password_in(given):
+        raise ParameterError(f"{job}: {problem}")
     if "run_dir" in given:
         raise ParameterError(f"{job} has no parameter run_dir for a sweep; a sweep names the folders itself")
     given = current_names(job, given, known)
@@ -102,7 +106,7 @@ class Sweep:
         return f"{self.table().to_string()}\n{len(self.runs)} runs of {self.notebook}, {len(self.todo)} to do"
 
     def _repr_html_(self):
-        return self.table().to_html() + f"<p>{len(self.runs)} runs of {self.notebook}, {len(self.todo)} to do</p>"
+        return frame_html(self.table()) + tag("p", f"{len(self.runs)} runs of {self.notebook}, {len(self.todo)} to do")
 
 # %% ../../nbs/jobs.sweep.ipynb #ed55657e
 QUEUED = "queued.json"  # in a run's folder: the task that SLURM was given last for it
@@ -197,7 +201,7 @@ def submit(
         raise RuntimeError(f"sbatch refused: {error}; see slurm/settings.sh for partition, account and time")
     array = done.stdout.strip().split(";")[0]
     for i in todo:
-        self.folders[i].mkdir(parents=True, exist_ok=True)
+        self.folders[i].mkdir(0o700, parents=True, exist_ok=True)
         write_json(self.folders[i] / QUEUED, {"slurm": f"{array}_{i}"})
     return array
 
