@@ -35,18 +35,18 @@ def _short(x: float) -> str:
     "A bound's end, powers of ten as such"
     if x >= 1e4 and f"{x:.0f}".strip("0") == "1":
         return f"1e{len(f'{x:.0f}') - 1}"
-    return str(int(x)) if x == int(x) else f"{x:g}"
+    return str(int(x)) if x == int(x) else f"{x:g}".replace("e-0", "e-")
 
 # %% ../../nbs/jobs.bounds.ipynb #2491bdb9
-_SHARE, _RATE = Bound(0, 1), Bound(0, 1, above=True)
+_SHARE = Bound(0, 1)
 _SEED = Bound(0, 2**31 - 1)
 
 BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("seed order_seed".split(), _SEED),
     **dict.fromkeys("gamma gae_lambda td_lambda hidden_dropout".split(), _SHARE),
-    **dict.fromkeys("lr tau best clip".split(), _RATE),
+    **{"lr": Bound(1e-12, 1), "tau": Bound(1e-6, 1), "clip": Bound(1e-6, 1), "best": Bound(1e-3, 1)},
     **{"holdout": Bound(0, 1, below=True), "expectile": Bound(0, 1, True, True)},
-    **dict.fromkeys("beta max_weight max_grad_norm".split(), Bound(0, 1e6, above=True)),
+    **dict.fromkeys("beta max_weight max_grad_norm".split(), Bound(1e-6, 1e6)),
     **dict.fromkeys("bonus_coef entropy_coef value_coef".split(), Bound(0, 1e3)),
     **dict.fromkeys("steps log_every checkpoint_every refresh_every critic_steps actor_steps".split(), Bound(1, 1e12)),
     **dict.fromkeys("patience collect_last max_labels".split(), Bound(0, 1e12)),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from ..jobs.checkpoints import CheckpointError, DamagedState, step_of
@@ -153,10 +154,10 @@ def check_losses(
         parts = [name for name, x in metrics.items() if name.endswith("_loss") and not torch.isfinite(x).all()]
         seed, name = learner.seeds[int((~finite).nonzero()[0])], parts[0] if parts else "loss"
         value = float(metrics[name].flatten()[int((~finite).nonzero()[0])])
-        raise Diverged(
-            f"at step {step} {name} is {value} (seed {seed}), so training has diverged; checkpoints from before it "
-            f"are whole. Try a smaller lr (now {learner.settings.lr:g}), in a new run_dir"
-        )
+        advice = f"try a smaller lr (now {learner.settings.lr:g}), in a new run_dir"
+        if learner.target is not None and not np.isfinite(learner.target[:, learner.target_idx]).all():
+            advice = "the targets, which the data's rewards and the critic's values give, aren't finite: look at both"
+        raise Diverged(f"at step {step} {name} is {value} (seed {seed}), so training has diverged; {advice}")
 
 # %% ../../nbs/offline.train.ipynb #80f137d7
 def print_progress(step: int, steps: int, loss: float, seconds: float, first: int, log_every: int, last: bool) -> None:

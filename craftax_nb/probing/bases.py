@@ -297,6 +297,9 @@ def holds(
     except SyntaxError as e:
         example = "'arrow in view and energy < 3'"
         raise PredicateError(f"predicate {predicate!r} can't be read: {e.msg}; write it like {example}") from None
+    except (RecursionError, MemoryError):  # of Python's parser, or of `_truth`
+        short = f"{predicate.strip()[:40]!r}…"
+        raise PredicateError(f"predicate {short} is nested too deeply ({len(predicate):,} characters)") from None
     except PredicateError as e:
         raise PredicateError(f"predicate {predicate!r}: {e}") from None
 

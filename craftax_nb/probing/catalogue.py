@@ -159,6 +159,8 @@ def suites(
         elif name not in CORE:  # the ladder, in Classic
             known = ", ".join(there)
             raise ValueError(f"there is no suite {name!r}; there are all, core, {known}, or a .json file of your own")
+    if not chosen:
+        raise ValueError(f"{names!r} names no suite of {env_name}; there are all, core, {', '.join(there)}")
     return tuple(chosen.values())
 
 # %% ../../nbs/probing.catalogue.ipynb #fb0ba51a
