@@ -59,8 +59,12 @@ bench: setup ## all benchmarks, or one: make bench B=name
 bench-gpu: ## PPO, AWR, evaluation and labels on this machine's GPU, in at most eight minutes; sizes: P="num_envs=256 updates=5"
 	timeout --kill-after 5 475 $(or $(wildcard $(BIN)/python),python3) -m craftax_nb.jobs.bench --plain gpu $(P)
 
-lab: setup ## open JupyterLab
-	$(BIN)/jupyter lab --notebook-dir=.
+# What JupyterLab's file browser leaves out without ALL=1, so that the jobs are what one sees; links open these notebooks too.
+HIDDEN = '__pycache__' '.*' 'bench_*.ipynb' 'test_*.ipynb' $(patsubst craftax_nb/%/__init__.py,'%.*.ipynb',$(wildcard craftax_nb/*/__init__.py))
+
+lab: setup ## open JupyterLab at nbs/index.ipynb, with the jobs beside it; ALL=1 lists the library's notebooks too
+	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/nbs/index.ipynb \
+		$(if $(ALL),,$(patsubst %,--ContentsManager.hide_globs=%,$(HIDDEN)))
 
 figures: setup ## the stored figures of all notebooks, or of some: make figures NB="world.codes play.engine"
 	$(BIN)/python .ci/figures.py $(NB)

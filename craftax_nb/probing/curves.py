@@ -175,7 +175,7 @@ def plot_curves(
 # %% ../../nbs/probing.curves.ipynb #ba6899eb
 def how_many(number: int, name: str) -> str:
     "A number of things in words: 1 base, 4 bases"
-    return f"{number:,} {name}{'s' * (number != 1)}"
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 # %% ../../nbs/probing.curves.ipynb #74eb2f03
 LINE_STYLES = {"none": "-", "real": "-", "zero": "--", "shuffled": ":"}
