@@ -54,8 +54,9 @@ def frame_html(
 STACKED_STYLE = """
 @media (max-width: 900px) {
   table.stacked thead { display: none } table.stacked tr { display: block; padding: .5rem 0 }
-  table.stacked td { display: flex; justify-content: space-between; gap: 1rem; border: 0; text-align: right }
-  table.stacked td::before { content: attr(data-name); opacity: .7; text-align: left }
+  table.stacked td { display: inline-block; padding: 0 1rem 0 0; border: 0; text-align: left }
+  table.stacked td:first-child { display: block; font-weight: 600 }
+  table.stacked td:not(:first-child)::before { content: attr(data-name) " "; opacity: .7 }
 }
 """
 NARROW = 5  # up to so many columns fit a page of 700 pixels
@@ -65,7 +66,7 @@ def stacked_html(
     table,  # pandas DataFrame; its index is left out
     **options,  # of `frame_html`
 ) -> Markup:
-    "A table that a narrow page shows a line for each cell; the page needs `STACKED_STYLE`"
+    "A table whose rows a narrow page shows as lines of names and values; the page needs `STACKED_STYLE`"
     wide = "stacked" if table.shape[1] > NARROW else None
     head, *cells = frame_html(table, index=False, classes=wide, **options).split("<td")
     names = [Markup('<td data-name="{}"').format(name) for name in table.columns]

@@ -99,7 +99,7 @@ BOARD_STYLE = """
 .craftax-timeline { max-width: 1250px; font-size: 10.5px; }
 @container (max-width: 760px) {  /* a window of 940 pixels: the panels lie below the map */
   .craftax-inspector .craftax-sides { flex-flow: column nowrap; }
-  .craftax-inspector .craftax-map { flex: none; width: min(100%, 560px); }
+  .craftax-inspector .craftax-map { flex: none; width: min(100%, 440px); }
   .craftax-inspector .craftax-panels { flex: none; width: 100%; }
   .craftax-timeline { font-size: 12.5px; }
 }
