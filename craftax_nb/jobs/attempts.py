@@ -24,6 +24,7 @@ from .errors import RunError
 from .files import project_root, resolve
 from .notebook import given_notebook
 from .provenance import process_info
+from .records import ATTEMPT, append_line, read_lines
 
 # %% ../../nbs/jobs.attempts.ipynb #3254d30d
 BEAT, STALE = 10.0, 60.0  # seconds
@@ -191,27 +192,17 @@ def end_attempt(folder: Path, attempt: int, status: str) -> None:
 
 
 def _append(folder: Path, row: dict) -> None:
-    "Appends a line, on a line of its own even where a killed process left an incomplete one"
-    path = folder / "attempts.jsonl"
-    torn = path.exists() and not path.read_bytes().endswith(b"\n")
-    with path.open("a") as f:
-        f.write(("\n" if torn and path.stat().st_size else "") + json.dumps(row) + "\n")
-        f.flush()
-        os.fsync(f.fileno())
+    append_line(folder / "attempts.jsonl", row, sync=True)
 
 # %% ../../nbs/jobs.attempts.ipynb #5a00ff5f
 def read_attempts(
     folder: Path,
     alive: float | None = None,  # the last heartbeat, if no process holds the folder; None: one does
 ) -> list[dict]:  # attempt, started, host, ... and, of attempts that are over, ended and status
-    "A run's attempts, oldest first"
-    path, attempts = folder / "attempts.jsonl", {}
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            row = json.loads(line)
-            attempts.setdefault(row["attempt"], {}).update(row)
-        except ValueError:
-            continue
+    "A run's attempts, oldest first; raises RunError for a damaged line that no kill explains"
+    attempts = {}
+    for row in read_lines(folder / "attempts.jsonl", ATTEMPT):
+        attempts.setdefault(row["attempt"], {}).update(row)
     rows = [attempts[k] for k in sorted(attempts) if "started" in attempts[k]]
     if rows and "ended" not in rows[-1] and alive is not None:
         rows[-1] |= {"ended": max(alive, rows[-1]["started"]), "status": "killed"}
