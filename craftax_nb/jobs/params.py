@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import math
 import os
+import sys
 import types
 import typing
 import warnings
@@ -20,6 +21,7 @@ from fastcore.basics import patch
 from . import reports  # noqa: F401  gives runs their `report`
 from .bounds import wrong_value
 from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
+from .errors import show_errors
 from .files import show_path
 from .notebook import given_notebook
 from .presets import PRESETS, preset_values
@@ -103,6 +105,8 @@ class Job:
     ):
         self.name, self.namespace, self.started = name, namespace, False
         self.before = dict(namespace)
+        if hasattr(ip := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)(), "kernel"):
+            show_errors(ip, "")  # until the run has a folder
 
     def declared(self) -> dict:  # name -> type
         "The job's parameters: the annotated names"
@@ -220,9 +224,10 @@ def _translate(self: Job, declared: dict) -> None:
 
 # %% ../../nbs/jobs.params.ipynb #454b3f26
 def _nearest(name: str, known) -> str:
-    "The parameter that was probably meant, or all of them"
-    close = difflib.get_close_matches(name, known, 1, 0.5)
-    return f"; did you mean {close[0]}?" if close else f"; it has {', '.join(known)}"
+    "The parameter that was probably meant, or all of them, or of many the first"
+    close, names = difflib.get_close_matches(name, known, 1, 0.5), list(known)
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names[:12])}{more}"
 
 
 def _help(job: str) -> str:
@@ -274,9 +279,8 @@ def start(
 ) -> Run:
     "Checks every parameter, then opens the run's folder; raises ParameterError with what is wrong in one sentence"
     values = self.check()
-    for problem in (wrong_value(self.name, values), too_large(self.name, values)):
-        if problem:
-            raise ParameterError(f"{self.name}: {problem}")
+    if problem := wrong_value(self.name, values) or too_large(self.name, values):
+        raise ParameterError(f"{self.name}: {problem}")
     _check_folders(self.name, values, dataset, find_dataset, optional)
     _check_folders(self.name, values, checkpoint, find_checkpoint, optional)
     share_gpu(language_model)

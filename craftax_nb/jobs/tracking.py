@@ -18,6 +18,7 @@ from fastcore.basics import patch
 
 from .checkpoints import CheckpointError, run_checkpoints, step_of
 from .files import project_root, read_json, write_json
+from .secrets import hide_secrets
 
 # %% ../../nbs/jobs.tracking.ipynb #fbd789b2
 def load_env(
@@ -48,7 +49,7 @@ class Mirror:
         try:
             return f(*args)
         except Exception as e:
-            warnings.warn(f"W&B mirror is off: {type(e).__name__}: {e}", stacklevel=3)
+            warnings.warn(f"W&B mirror is off: {hide_secrets(f'{type(e).__name__}: {e}')}", stacklevel=3)
             self.run = None
 
 # %% ../../nbs/jobs.tracking.ipynb #9d451cdb
