@@ -5,7 +5,8 @@
 # %% ../../nbs/data.imports.ipynb #80df8f2d
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,13 +18,14 @@ from .dataset import Dataset
 from .dense import codes_of
 from .shards import WORLD, Episode, write_shard
 from .starts import at_start
-from ..jobs.files import resolve, show_path
+from ..jobs.files import resolve, show_path, whole_folder
 from ..world.codes import unpack
 from ..world.env import World
 from ..world.layout import ObsSpec
 
 # %% auto #0
-__all__ = ['LOST_BY_FLOATS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'lost_without', 'cut_episodes', 'ShardsOf']
+__all__ = ['LOST_BY_FLOATS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'lost_without', 'cut_episodes', 'whole_data',
+           'ShardsOf']
 
 # %% ../../nbs/data.imports.ipynb #c7c2c38c
 class ImportDataError(ValueError):
@@ -157,6 +159,20 @@ def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:
 
 
 LIGHT_STEP = 0.02  # daylight changes by at most 0.013 a step; a world's first step has its own
+
+# %% ../../nbs/data.imports.ipynb #fe1e3d37
+@contextlib.contextmanager
+def whole_data(
+    folder: str | Path,  # a new data set's
+) -> Iterator[Path]:  # where to write
+    "Gives a temporary folder that becomes the data set when the block ends; ImportDataError if something is there"
+    folder = resolve(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        what = "episodes already" if any(folder.glob("shard-*")) else "something else"
+        raise ImportDataError(f"{show_path(folder)} holds {what}; give another folder")
+    with whole_folder(folder) as new:
+        yield new
 
 # %% ../../nbs/data.imports.ipynb #ee11eb5d
 class ShardsOf:

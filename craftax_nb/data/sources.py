@@ -13,7 +13,7 @@ import numpy as np
 
 from .dataset import Dataset
 from .dense import codes_of
-from .imports import ImportDataError, ImportReport, ShardsOf, cut_episodes, lost_without
+from .imports import ImportDataError, ImportReport, ShardsOf, cut_episodes, lost_without, whole_data
 from ..jobs.files import read_json, resolve, show_path
 
 # %% auto #0
@@ -73,12 +73,14 @@ def _rows_of(columns: dict[str, np.ndarray], where: str) -> dict:
 
 def _import(stretches: Iterator, folder, report: ImportReport, craftax_version: str) -> tuple[Dataset, ImportReport]:
     "Writes stretches, (where, columns) each, as a data set"
-    writer = ShardsOf(folder, report, craftax_version)
-    for where, columns in stretches:
-        rows = _rows_of(columns, where)
-        report.lost = lost_without(rows, craftax_version)
-        writer.add(cut_episodes(rows, where, report)[0])
-    return writer.close(), report
+    with whole_data(folder) as new:
+        writer = ShardsOf(new, report, craftax_version)
+        for where, columns in stretches:
+            rows = _rows_of(columns, where)
+            report.lost = lost_without(rows, craftax_version)
+            writer.add(cut_episodes(rows, where, report)[0])
+        writer.close()
+    return Dataset(resolve(folder)), report
 
 # %% ../../nbs/data.sources.ipynb #ee7e08ae
 def import_minari(
