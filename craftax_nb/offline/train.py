@@ -10,6 +10,7 @@ __all__ = ['current_agent', 'seed_folder', 'save_checkpoint', 'check_inputs', 'r
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import torch
@@ -93,6 +94,8 @@ def restore_checkpoint(learner: Learner, folder: Path) -> None:
     "Gives a learner a checkpoint's training state; raises `DamagedState` if it can't be read, or a `CheckpointError`"
     check_inputs(learner, folder)
     try:
+        if torn := ZipFile(folder / "training.pt").testzip():  # torch itself compares no checksum
+            raise ValueError(f"the checksum of {torn} differs")
         state = torch.load(folder / "training.pt", map_location=learner.batches.device, weights_only=True)
     except Exception as e:  # torch raises many kinds for a file that is missing or broken
         raise DamagedState(_not_resumed(folder, e)) from None
