@@ -271,8 +271,8 @@ def table_html(
     return TABLE_STYLE + Markup(to_html_datatable(part, **options, maxBytes=0, maxColumns=0, classes="display compact"))
 
 # %% ../../nbs/jobs.table.ipynb #8986bd90
-def widget_code() -> str:
-    "The widget's JavaScript and styles, as HTML"
+def widget_code() -> Markup:
+    "The widget's JavaScript and styles"
     from unittest.mock import patch
 
     from itables import init_notebook_mode
@@ -280,7 +280,7 @@ def widget_code() -> str:
     pages = []
     with patch("IPython.display.display", lambda page: pages.append(page.data)):  # itables only displays them
         init_notebook_mode(all_interactive=False, connected=False)
-    return "".join(pages)
+    return Markup("".join(pages))
 
 # %% ../../nbs/jobs.table.ipynb #451080ee
 def show_runs(table, columns: list[str] = ()) -> None:
