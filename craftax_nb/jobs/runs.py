@@ -45,6 +45,7 @@ from .journal import known_numbers, write_entry
 from .notebook import given_notebook, ran_hash, tell_folder
 from .presets import why_debug
 from .provenance import git_diff, provenance
+from .records import METRICS, PARAMS, STATUS, append_line, read_lines
 from .same_run import check_same
 from .secrets import hide_secrets, password_in
 from .tracking import Mirror, load_env
@@ -55,10 +56,9 @@ def read_status(
 ) -> dict:  # {"status": "none" | "running" | "stopped" | "failed" | "diverged" | "finished", ...}
     "The content of status.json; a run whose process was killed is `stopped`, with `killed` True"
     folder = resolve(run_dir)
-    try:
-        status = read_json(folder / "status.json")
-    except (OSError, ValueError):
+    if not (folder / "status.json").exists():
         return {"status": "none"}
+    status = STATUS.read(folder / "status.json")
     dead = status["status"] == "running" and not is_held(folder, status.get("host", ""))
     return {**status, "status": "stopped", "killed": True} if dead else status
 
@@ -87,14 +87,8 @@ def unfinished(
 
 # %% ../../nbs/jobs.runs.ipynb #a37486e9
 def metric_rows(run_dir: str | Path) -> list[dict]:
-    "The rows of metrics.jsonl; an incomplete last line, left by a kill, is skipped"
-    path, rows = resolve(run_dir) / "metrics.jsonl", []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue
-    return rows
+    "The rows of metrics.jsonl; lines that a kill cut off are skipped. Raises RunError for other damage"
+    return read_lines(resolve(run_dir) / "metrics.jsonl", METRICS)
 
 # %% ../../nbs/jobs.runs.ipynb #b8d06b72
 def read_metrics(run_dir: str | Path):  # pandas DataFrame: step, time (s since the epoch), then the metrics
@@ -126,7 +120,7 @@ def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: st
     "Writes params.json and git.diff when a run begins; prints a line when it goes on with another library"
     about = provenance(params, notebook, given_notebook().get("hash", ""))
     if (folder / "params.json").exists():
-        old = read_json(folder / "params.json")
+        old = PARAMS.read(folder / "params.json")
         if old.get("library", about["library"]) != about["library"]:
             print(
                 f"{show_path(folder)} began with the library {old['library']} ({old['git']}) "
@@ -175,7 +169,8 @@ class Run:
         try:
             run = cls(job, params, *_take_folder(job, params, defaults or {}, notebook))
         except OSError as e:
-            raise RunError(os_sentence(e, params.get("run_dir") or "runs")) from None
+            given = params.get("run_dir")
+            raise RunError("run_dir: " * bool(given) + os_sentence(e, given or "runs")) from None
         tell_folder(run.dir)
         _watch(run)
         return run
@@ -221,8 +216,7 @@ def log(
 ) -> None:
     "Appends a row to metrics.jsonl and mirrors it to W&B"
     row = {"step": int(step), "time": time.time(), **{k: _number(v) for k, v in metrics.items()}}
-    with (self.dir / "metrics.jsonl").open("a") as f:
-        f.write(json.dumps(row) + "\n")
+    append_line(self.dir / "metrics.jsonl", row)
     if self.mirror:
         self.mirror.log(row)
         self.mirror.checkpoints(self.dir)
@@ -262,7 +256,8 @@ def save_figure(self: Run, fig, name: str) -> Path:
     "Saves a matplotlib figure as figures/<name>.png"
     path = self.dir / "figures" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)
-    fig.savefig(path, dpi=110, bbox_inches="tight")
+    with whole_file(path) as new:
+        fig.savefig(new, format="png", dpi=110, bbox_inches="tight")
     if self.mirror:
         self.mirror.image(name, path)
     return path
@@ -279,7 +274,7 @@ def save_video(self: Run, path: Path, name: str, step: int) -> None:
 def save_table(self: Run, rows, name: str, step: int = 0) -> Path:  # rows: a DataFrame
     "Saves a table as <name>.csv"
     path = self.dir / f"{name}.csv"
-    rows.to_csv(path, index=False)
+    write_text(path, rows.to_csv(index=False))
     if self.mirror:
         self.mirror.table(name, rows, step)
     return path

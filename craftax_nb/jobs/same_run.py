@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 
 from .errors import RunError
-from .files import read_json, show_path
+from .files import show_path
+from .records import PARAMS
 
 # %% ../../nbs/jobs.same_run.ipynb #8976b5fe
 _NOT_COMPARED = ("run_dir", "wandb", "accept_unfinished")
@@ -25,7 +26,7 @@ RENAMED_PARAMETERS = {  # old name -> new, for one version
 # %% ../../nbs/jobs.same_run.ipynb #2e5a8419
 def check_same(folder: Path, job: str, params: dict, defaults: dict) -> None:
     "Raises RunError unless the folder's run is this job with these parameters; those it lacks had the defaults' effect"
-    old = read_json(folder / "params.json")
+    old = PARAMS.read(folder / "params.json")
     if old["job"] != job:
         raise RunError(f"{show_path(folder)} holds a run of {old['job']}, not of {job}; give a new run_dir")
     new = json.loads(json.dumps(params, default=str))
