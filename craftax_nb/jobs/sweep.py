@@ -18,11 +18,12 @@ from pathlib import Path
 from fastcore.basics import patch
 
 from .chain import ChainStep, run_step
-from .files import project_root, read_json, resolve, show_path, write_json, write_text
+from .files import project_root, resolve, show_path, write_json, write_text
 from .markup import frame_html, tag
 from .params import ParameterError, coerce, current_names
 from .provenance import code_cells, input_hashes, library_hash, notebook_hash, short_hash
 from .runs import read_status
+from .schema import FileSchema
 from .secrets import password_in
 from .table import run_state
 
@@ -110,20 +111,27 @@ class Sweep:
 
 # %% ../../nbs/jobs.sweep.ipynb #ed55657e
 QUEUED = "queued.json"  # in a run's folder: the task that SLURM was given last for it
+_QUEUED = FileSchema({"slurm": str}, ParameterError, "remove this file if SLURM has no task of this run")
 
 
 def _queued(folders: list[Path]) -> set[Path]:
     "Those of the run folders whose task waits or runs in SLURM; raises RuntimeError where SLURM doesn't answer"
-    tasks = {read_json(f / QUEUED)["slurm"]: f for f in folders if (f / QUEUED).exists()}
-    if not tasks:
+    tasks = {_QUEUED.read(f / QUEUED)["slurm"]: f for f in folders if (f / QUEUED).exists()}
+    sweeps = {f.parent / "sweeps" for f in folders if (f.parent / "sweeps").is_dir()}
+    if not (tasks or sweeps):
         return set()
     try:
-        done = subprocess.run(["squeue", "--me", "-h", "-r", "-o", "%F_%K"], capture_output=True, text=True)
+        done = subprocess.run(["squeue", "--me", "-h", "-r", "-o", "%F_%K %j"], capture_output=True, text=True)
     except FileNotFoundError:  # a machine without SLURM: nothing waits here
         return set()
     if done.returncode:
         raise RuntimeError(f"squeue doesn't say which runs wait: {done.stderr.strip()}; try again when SLURM answers")
-    return {tasks[task] for task in done.stdout.split() if task in tasks}
+    waiting = set()
+    for task, _, array in (line.strip().partition(" ") for line in done.stdout.splitlines()):
+        files = [place / array.strip() / f"{task.rpartition('_')[2]}.yaml" for place in sweeps if array.strip()]
+        names = {file.resolve().stem for file in files if file.is_symlink()}  # of an array that was submitted by hand
+        waiting |= {f for f in folders if f.name in names or tasks.get(task) == f}
+    return waiting
 
 # %% ../../nbs/jobs.sweep.ipynb #6cbbf6e6
 def sweep(
@@ -169,16 +177,19 @@ def write(self: Sweep) -> tuple[Path, list[str]]:  # the tasks' folder, the comm
 
     if not (todo := self.todo):
         raise ParameterError(f"all {len(self.runs)} runs of this sweep are done, running or waiting: nothing to submit")
-    name = f"{Path(self.notebook).stem}-{short_hash(*(f.name for f in self.folders))[:8]}"
+    given = [{**params, "run_dir": show_path(folder)} for params, folder in zip(self.runs, self.folders, strict=True)]
+    texts = [yaml.safe_dump(params, sort_keys=False) for params in given]
+    name = f"{Path(self.notebook).stem}-{short_hash(*texts)[:8]}"  # of all that is in the files: they never change
     tasks = self.folders[0].parent / "sweeps" / name
     tasks.mkdir(parents=True, exist_ok=True)
     for i in todo:
-        params, file = {**self.runs[i], "run_dir": show_path(self.folders[i])}, f"{self.folders[i].name}.yaml"
-        if not (tasks / file).exists():  # the run's name says all that is in it
-            write_text(tasks / file, yaml.safe_dump(params, sort_keys=False))
+        file = f"{self.folders[i].name}.yaml"
+        if not (tasks / file).exists():
+            write_text(tasks / file, texts[i])
         if not (tasks / f"{i}.yaml").exists():
             (tasks / f"{i}.yaml").symlink_to(file)
-    command = ["slurm/submit.sh", f"--array={_ranges(todo)}", "slurm/train.sbatch", self.notebook]
+    array = [f"--array={_ranges(todo)}", f"--job-name={name}"]
+    command = ["slurm/submit.sh", *array, "slurm/train.sbatch", self.notebook]
     return tasks, [*command, "-f", f"{show_path(tasks)}/{{task}}.yaml"]
 
 
