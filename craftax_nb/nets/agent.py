@@ -11,7 +11,7 @@ import json
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ import numpy as np
 from fastcore.basics import patch
 from flax.traverse_util import unflatten_dict
 
-from ..jobs.checkpoints import CheckpointError, find_checkpoint
+from ..jobs.checkpoints import AGENT, CheckpointError, find_checkpoint
 from ..jobs.errors import Diverged
-from ..jobs.files import git_revision, resolve, show_path, whole_folder, write_json
+from ..jobs.files import git_revision, read_json, resolve, show_path, whole_folder, write_json
 from ..lm.recipe import Recipe, recipe_from_dict
 from .flax_nets import ActorCritic, Output, check_weights, initial_memory, weight_shapes
 from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
@@ -185,7 +185,9 @@ def checksums(folder: Path) -> dict[str, str]:
 def check_files(folder: Path, meta: Mapping) -> None:
     "Raises `ValueError` that names a file which is missing or differs from what was written"
     present = checksums(folder)
-    for name, checksum in meta.get("files", {}).items():
+    if not isinstance(meta.get("files"), dict):
+        raise ValueError("the list of its files is missing")
+    for name, checksum in meta["files"].items():
         if present.get(name) != checksum:
             raise ValueError(f"{name} is {'damaged' if name in present else 'missing'}")
 
@@ -231,14 +233,19 @@ def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
     return flax_from_torch(load_arrays(folder / "weights.safetensors"), spec)
 
 # %% ../../nbs/nets.agent.ipynb #d67dda57
+_NEEDED = ("framework", "step", "spec", "recipe")  # by who loads an agent
+_AGENT = replace(AGENT, required=AGENT.required | {name: AGENT.optional[name] for name in _NEEDED})
+
+
 def read_meta(folder: Path) -> dict:
     "The contents of agent.json; raises `CheckpointError` where they are missing or can't be understood"
     try:
-        meta = json.loads((folder / "agent.json").read_text())
+        meta = read_json(folder / "agent.json")
+        if problem := _AGENT.problem(meta):
+            raise ValueError(problem)
         spec_from_dict(meta["spec"]), _recipe(meta)
-        meta["framework"], meta["kind"], meta["step"]
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        raise _unreadable(folder, f"agent.json: {type(e).__name__}: {e}") from None
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as e:
+        raise _unreadable(folder, f"agent.json: {e}") from None
     return meta
 
 

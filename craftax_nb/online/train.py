@@ -73,7 +73,8 @@ def load_train(folder: Path, ppo: PPO) -> TrainState:
     if not (state / "state.safetensors").exists():
         raise DamagedState(f"{folder.name} has no trainer state to go on from; the newest two of a run have one")
     try:
-        check_files(state, read_json(state / "files.json") if (state / "files.json").exists() else {})
+        if (state / "files.json").exists():  # not in those of an earlier version
+            check_files(state, read_json(state / "files.json"))
         saved = load_arrays(state / "state.safetensors")
     except Exception as e:  # safetensors has kinds of its own
         raise DamagedState(f"the trainer state of {folder.name} can't be read: {e}; give a new run_dir") from None

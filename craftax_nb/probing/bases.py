@@ -168,8 +168,10 @@ def _unknown(name: str, known: Sequence[str], problem: str) -> PredicateError:
     "The error for an unknown name, with the names that are close to it"
     if close := difflib.get_close_matches(name, known, 3, 0.5):
         return PredicateError(f"{name!r} is {problem}; did you mean {' or '.join(close)}?")
-    there = ", ".join(n for n in known if not n.startswith("unused"))
-    return PredicateError(f"{name!r} is {problem}; there are {there}")
+    names = [n for n in known if not n.startswith("unused")]
+    there = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    short = name if len(name) < 60 else f"{name[:40]}…"
+    return PredicateError(f"{short!r} is {problem}; there are {there}")
 
 # %% ../../nbs/probing.bases.ipynb #7010ede3
 ENEMIES = {
@@ -291,17 +293,17 @@ def holds(
     codes = np.asarray(codes)
     if not predicate.strip():
         return np.ones(len(codes), bool)
+    short = f"{predicate!r}" if len(predicate) < 120 else f"{predicate[:60]!r}… ({len(predicate):,} characters)"
     try:
         tree = ast.parse(predicate.strip(), mode="eval").body
         return _truth(tree, unpack(codes)).copy()
     except SyntaxError as e:
         example = "'arrow in view and energy < 3'"
-        raise PredicateError(f"predicate {predicate!r} can't be read: {e.msg}; write it like {example}") from None
+        raise PredicateError(f"predicate {short} can't be read: {e.msg}; write it like {example}") from None
     except (RecursionError, MemoryError):  # of Python's parser, or of `_truth`
-        short = f"{predicate.strip()[:40]!r}…"
-        raise PredicateError(f"predicate {short} is nested too deeply ({len(predicate):,} characters)") from None
+        raise PredicateError(f"predicate {short} is nested too deeply") from None
     except PredicateError as e:
-        raise PredicateError(f"predicate {predicate!r}: {e}") from None
+        raise PredicateError(f"predicate {short}: {e}") from None
 
 # %% ../../nbs/probing.bases.ipynb #8ef3b4c0
 def find_states(
