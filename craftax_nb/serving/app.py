@@ -13,7 +13,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from fastapi.responses import JSONResponse
 from fastcore.basics import patch
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from .guard import Limits, Turnstile, check_host, check_json, guarded, read_body
 from .request import read_request
 
 # %% ../../nbs/serving.app.ipynb #034a267f
@@ -138,21 +139,6 @@ def _labeller(batcher: Batcher):
         raise HTTPException(503, f"the model could not be loaded: {error}")
     return batcher.loaded.result()
 
-# %% ../../nbs/serving.app.ipynb #7c4158cc
-async def _read_body(request: Request, max_bytes: int) -> bytes:
-    "A request's body; raises HTTPException 413 before it holds more than `max_bytes`"
-    body, announced = bytearray(), int(request.headers.get("content-length") or 0)
-    if announced <= max_bytes:
-        async for part in request.stream():
-            body += part
-            if len(body) > max_bytes:
-                break
-    if max(announced, len(body)) > max_bytes:
-        raise HTTPException(
-            413, f"the body has more than {max_bytes} bytes: send fewer states a request, or codes instead of obs"
-        )
-    return bytes(body)
-
 # %% ../../nbs/serving.app.ipynb #5120cf96
 def _require_token(token: str) -> Callable:
     "A check of requests, which raises HTTPException 401 for one without the token"
@@ -170,6 +156,16 @@ def _require_token(token: str) -> Callable:
     return check
 
 
+def _require_name(names: Iterable[str]) -> Callable:
+    "A check of requests, which raises HTTPException 421 for one to a server of another name"
+    known = {name.lower() for name in names}
+
+    async def check(request: Request):
+        check_host(request.headers.get("host", ""), known)
+
+    return check
+
+
 async def _error_sentence(request: Request, error: StarletteHTTPException) -> JSONResponse:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
@@ -179,9 +175,12 @@ def make_app(
     token: str = "",  # "" asks for none
     max_states: int = 256,  # a request
     max_bytes: int = 32 * 2**20,  # of a request's body
+    names: Iterable[str] = ("localhost",),  # by which clients reach the server; its numbers are taken as they are
+    limits: Limits = Limits(),  # noqa: B008  it is frozen
 ) -> FastAPI:
     "The label server's application"
-    checks = [Depends(_require_token(token))] if token else []
+    checks = [Depends(_require_name(names))] + ([Depends(_require_token(token))] if token else [])
+    turnstile = Turnstile(limits)
     no_pages = dict(docs_url=None, redoc_url=None, openapi_url=None)
     app = FastAPI(title="craftax_nb label server", dependencies=checks, **no_pages)
     app.add_exception_handler(StarletteHTTPException, _error_sentence)
@@ -195,30 +194,38 @@ def make_app(
 
     @app.post("/get_hidden_state")
     async def get_hidden_state(request: Request):
-        labeller = _labeller(batcher)
-        body = await _read_body(request, max_bytes)
-        recipe = labeller.recipe
-        sees = getattr(recipe, "text_format", "") == "image"
-        states = await asyncio.to_thread(read_request, body, recipe.history, max_states, sees)
-        try:
-            hidden = await asyncio.wrap_future(batcher.submit(states.codes, states.past))
-        except Exception as e:
-            raise HTTPException(500, f"{type(e).__name__}: {e}") from e
-        hidden = hidden[0] if states.single else hidden
-        content = {"hidden_state": hidden.tolist(), "shape": list(hidden.shape), "recipe": labeller.recipe.hash}
-        return await asyncio.to_thread(JSONResponse, content)
+        check_json(request)
+        with turnstile.admit(request):
+            labeller = _labeller(batcher)
+            return await _answer_states(batcher, labeller, await read_body(request, max_bytes, limits), max_states)
 
     return app
+
+
+async def _answer_states(batcher: Batcher, labeller, body: bytes, max_states: int) -> JSONResponse:
+    "The vectors of a request's states; raises HTTPException"
+    recipe = labeller.recipe
+    sees = getattr(recipe, "text_format", "") == "image"
+    states = await asyncio.to_thread(read_request, body, recipe.history, max_states, sees)
+    try:
+        hidden = await asyncio.wrap_future(batcher.submit(states.codes, states.past))
+    except Exception as e:
+        raise HTTPException(500, f"{type(e).__name__}: {e}") from e
+    hidden = hidden[0] if states.single else hidden
+    content = {"hidden_state": hidden.tolist(), "shape": list(hidden.shape), "recipe": recipe.hash}
+    return await asyncio.to_thread(JSONResponse, content)
 
 # %% ../../nbs/serving.app.ipynb #dd213c17
 @contextlib.contextmanager
 def serve_in_background(
     app: FastAPI,
     port: int = 0,  # 0: a free one
+    limits: Limits = Limits(),  # noqa: B008  it is frozen
 ) -> Iterator[str]:  # the server's address
     "Serves on this machine alone, from a thread, for as long as the block runs"
     with socket.create_server(("127.0.0.1", port)) as sock:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=10))
+        options = dict(http=guarded(limits), timeout_keep_alive=limits.keep_alive, timeout_graceful_shutdown=10)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()
         try:

@@ -8,14 +8,17 @@ __all__ = ['RETRY_STATUSES', 'ServerError', 'read_token', 'RemoteLabeller']
 # %% ../../nbs/serving.client.ipynb #2ba0e975
 import os
 import random
+import ssl
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from cachetools import LRUCache
 from fastcore.basics import patch
 
+from ..jobs.waiting import Waiting, print_error
 from ..lm.prompt import observation_texts, require_words
 from ..lm.recipe import Recipe, RecipeError, RecipeMismatch, recipe_from_dict, require_same
 
@@ -63,7 +66,9 @@ class RemoteLabeller:
         remember: int = 20_000,  # states whose vectors are kept, the last ones that were asked for
         batch: int = 64,  # most states a request
         accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
+        report: Callable = print_error,  # called with a line when the server gives no answer for 8 s, then every 30 s
     ):
+        self.report = report
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise ServerError(f"label server is {url!r}, expected an address such as http://node17:5000")
@@ -81,21 +86,44 @@ def _http_client(url: str, timeout: float, token: str):  # httpx.Client
     import httpx
 
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    timeouts = httpx.Timeout(timeout, connect=min(timeout, 10.0))
-    return httpx.Client(base_url=url, timeout=timeouts, trust_env=False, headers=headers)
+    timeouts, verify = httpx.Timeout(timeout, connect=min(timeout, 10.0)), True
+    if url.startswith("https://") and (file := os.environ.get("CRAFTAX_NB_CA_FILE")):
+        try:
+            verify = ssl.create_default_context(cafile=Path(file).expanduser())
+        except OSError as e:
+            raise ServerError(f"CRAFTAX_NB_CA_FILE is {file}, expected the server's certificate ({e})") from None
+    kept = httpx.Limits(keepalive_expiry=4.0)  # less than the server's
+    return httpx.Client(base_url=url, timeout=timeouts, trust_env=False, headers=headers, verify=verify, limits=kept)
 
 # %% ../../nbs/serving.client.ipynb #c75c7282
-RETRY_STATUSES = (429, 502, 503, 504)
+RETRY_STATUSES = (408, 429, 502, 503, 504)
 
 
 @patch
 def _request(self: RemoteLabeller, method: str, path: str, content: dict | None = None) -> dict:
     "The server's answer; repeats the request for `patience` seconds where that may help, then raises ServerError"
-    deadline, pause = time.monotonic() + self.patience, 0.1
+    deadline, state = time.monotonic() + self.patience, {"failure": "no answer yet"}
+    left = lambda: f"it is asked for another {max(0, deadline - time.monotonic()):.0f} s"
+    look = lambda: (
+        f"{state['failure']}; {left()}; look at its output, or start one: python -m craftax_nb.serving.server"
+    )
+    waiting = Waiting(f"an answer of the label server {self.url}", look, self.report, first=8.0)
+    with waiting.in_background():
+        answer = self._repeat_request(method, path, content, deadline, state)
+    if waiting.lines:
+        self.report(f"label server {self.url} answers again, after {waiting.seconds:.0f} s")
+    return answer
+
+
+@patch
+def _repeat_request(self: RemoteLabeller, method: str, path: str, content: dict | None, deadline: float, state: dict):
+    "The server's answer; `state` holds why there is none yet; raises ServerError after the deadline"
+    pause = 0.1
     while True:
         answer, failure = self._try_request(method, path, content)
         if answer is not None:
             return answer
+        state["failure"] = failure
         pause = min(2 * pause, 10.0) * random.SystemRandom().uniform(0.5, 1.0)
         if time.monotonic() + pause > deadline:
             raise ServerError(

@@ -14,6 +14,7 @@ import ipaddress
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from ..lm.models import ModelError, find_model
 from ..lm.recipe import ORACLE, Recipe, RecipeError, recipe_from_dict
 from .app import Batcher, make_app
 from .client import ServerError, read_token
+from .guard import Limits, guarded
 
 # %% ../../nbs/serving.server.ipynb #f49e8b75
 def find_recipe(
@@ -79,7 +81,31 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         if field.default != "":
             option, name = f"--{field.name.replace('_', '-')}", f"recipe_{field.name}"
             group.add_argument(option, dest=name, metavar="VALUE", help=f"{field.default!r} by default")
+    parser.error = lambda message: parser.exit(2, f"error: {message}; see --help\n")
     return parser.parse_args(argv)
+
+
+def _check_numbers(args: argparse.Namespace):
+    "Raises ServerError for a number out of its range"
+    bounds = {"port": (0, 65535), "threads": (1, 1024), "max_states": (1, 100_000)}
+    for name, (low, high) in bounds.items():
+        if not low <= getattr(args, name) <= high:
+            option = f"--{name.replace('_', '-')}"
+            raise ServerError(f"{option} is {getattr(args, name)}, expected a whole number from {low} to {high}")
+
+
+def _check_certificate(args: argparse.Namespace):
+    "Raises ServerError for a certificate and a key that can't be used together"
+    if bool(args.certificate) != bool(args.key):
+        raise ServerError("--certificate and --key belong together: give both, or neither")
+    if not args.key:
+        return
+    try:
+        if Path(args.key).stat().st_mode & 0o077:
+            raise ServerError(f"--key {args.key} can be read by others: chmod 600 {args.key}")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(args.certificate, args.key)
+    except OSError as e:
+        raise ServerError(f"--certificate {args.certificate} and --key {args.key} can't be used: {e}") from None
 
 # %% ../../nbs/serving.server.ipynb #83cd6088
 def _add_server_options(add: Callable):
@@ -90,6 +116,10 @@ def _add_server_options(add: Callable):
     add("--recipe", default="", help=recipe)
     add("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0: every one (%(default)s)")
     add("--port", type=int, default=5000, help="0: a free one (%(default)s)")
+    names = "another name by which clients reach this server; may be given several times"
+    add("--allow-host", action="append", default=[], metavar="NAME", help=names)
+    add("--certificate", default="", help="file with a certificate, for https; clients: CRAFTAX_NB_CA_FILE")
+    add("--key", default="", help="file with the certificate's key, mode 600")
     add("--token-file", default="", help="file with the token, mode 600; also CRAFTAX_NB_TOKEN_FILE")
     unrecorded = "serve a recipe that doesn't say in which words its states were described"
     add("--accept-unrecorded-words", action="store_true", help=unrecorded)
@@ -150,6 +180,8 @@ def main(argv: list[str] | None = None) -> int:  # exit code
     "Serves until SIGTERM or SIGINT; then answers the requests that wait and ends with 0"
     args = _arguments(argv)
     try:
+        _check_numbers(args)
+        _check_certificate(args)
         recipe, token = _recipe(args), read_token(args.token_file)
         if recipe.model != ORACLE:
             find_model(recipe.model)
@@ -157,17 +189,27 @@ def main(argv: list[str] | None = None) -> int:  # exit code
     except (RecipeError, ServerError, ModelError, ValueError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 2
-    where = " or ".join(server_addresses(args.host, sock.getsockname()[1]))
+    port = sock.getsockname()[1]
+    where = " or ".join(server_addresses(args.host, port))
+    where = where.replace("http://", "https://") if args.key else where
     from_others = f"from other nodes, {'with the token' if token else 'without a token'}"
     reach = "from this machine" if is_loopback(args.host) else from_others
     print(f"label server on {where}, {reach}; {recipe.model} is loading", flush=True)
+    if not (args.key or is_loopback(args.host)):
+        tunnel = f"ssh -N -L {port}:localhost:{port} {socket.gethostname()}"
+        print(f"not encrypted; through a tunnel it is: {tunnel}, then http://localhost:{port}; or --certificate, --key")
     batcher = Batcher(lambda: _load(recipe, args), args.max_states)
-    return _serve(batcher, make_app(batcher, token, args.max_states), sock)
+    names = {"localhost", args.host, *args.allow_host}
+    names |= set() if is_loopback(args.host) else {socket.gethostname(), socket.getfqdn()}
+    return _serve(batcher, make_app(batcher, token, args.max_states, names=names), sock, args)
 
 # %% ../../nbs/serving.server.ipynb #f267650e
-def _serve(batcher: Batcher, app: FastAPI, sock: socket.socket) -> int:  # exit code
+def _serve(batcher: Batcher, app: FastAPI, sock: socket.socket, args: argparse.Namespace) -> int:  # exit code
     "Runs the application until a signal comes or the model can't be loaded"
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=30, limit_concurrency=256)
+    limits = Limits()
+    options = dict(http=guarded(limits), timeout_keep_alive=limits.keep_alive, timeout_graceful_shutdown=30)
+    options |= dict(ssl_certfile=args.certificate, ssl_keyfile=args.key) if args.key else {}
+    config = uvicorn.Config(app, log_level="warning", **options)
     server = uvicorn.Server(config)
 
     def on_loaded(future):

@@ -148,8 +148,7 @@ def _show_in_notebook(self: ProgressLine, status: QueueStatus | str):
 # %% ../../nbs/workers.status.ipynb #41f37b84
 def queue_names(client) -> list[str]:
     "Names of the queues that a server holds, the newest last"
-    begun = client.hgetall(Queue.all_queues)
-    return [name for name in sorted(begun, key=lambda name: float(begun[name])) if Queue(client, name).description()]
+    return [name for name in Queue(client, "any").open_queues() if Queue(client, name).description()]
 
 # %% ../../nbs/workers.status.ipynb #a181e346
 def _print_queues(client, names: list[str], ttl: float, clear: bool):
