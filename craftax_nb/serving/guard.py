@@ -75,7 +75,9 @@ class GuardedProtocol(H11Protocol):
         self.waits_since = self.loop.time()
         if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
             self._unset_keepalive_if_required()
-            if not self.scope.get("reads_body"):
+            size = dict(self.headers).get(b"content-length", b"")
+            small = size.isdigit() and len(size) < 6  # it may be on its way: the connection can be used again
+            if not (small or self.scope.get("reads_body")):
                 self.flow.pause_reading()
             self.loop.call_later(self.limits.linger, self._abort_body, self.cycle)
 
