@@ -21,7 +21,7 @@ from scipy.special import entr, softmax
 from ..data.returns import discounted_sums
 from .results import Results
 from .rollout import evaluate_agent
-from ..jobs.files import resolve
+from ..jobs.files import resolve, whole_file
 from ..jobs.markup import as_markdown, tag
 from ..nets.agent import Agent, load_agent
 from ..play.types import Record
@@ -152,7 +152,7 @@ H264 = {
     "bitrate": None,
     "macro_block_size": 16,
     "ffmpeg_log_level": "error",
-    "output_params": ["-crf", "26", "-preset", "veryfast", "-movflags", "+faststart"],
+    "output_params": ["-crf", "26", "-preset", "veryfast", "-movflags", "+faststart", "-f", "mp4"],
 }
 
 
@@ -169,13 +169,16 @@ def write_video(
     if not steps:
         raise ValueError("the recording has no steps")
     size = frame(recording, 0, tile, gamma=gamma).shape[1::-1]
-    writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, **H264)
-    with warnings.catch_warnings():  # ffmpeg is started by a fork, which JAX warns of; the child only executes ffmpeg
-        warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
-        writer.send(None)
-    for t in range(steps):
-        writer.send(np.ascontiguousarray(frame(recording, t, tile, gamma=gamma)))
-    writer.close()
+    with whole_file(path) as new:
+        writer = imageio_ffmpeg.write_frames(str(new), size, fps=fps, **H264)
+        with (
+            warnings.catch_warnings()
+        ):  # ffmpeg is started by a fork, which JAX warns of; the child only executes ffmpeg
+            warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+            writer.send(None)
+        for t in range(steps):
+            writer.send(np.ascontiguousarray(frame(recording, t, tile, gamma=gamma)))
+        writer.close()
     return Path(path)
 
 # %% ../../nbs/evaluation.video.ipynb #7de6ccde

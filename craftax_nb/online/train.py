@@ -29,7 +29,7 @@ from ..play.types import Record
 
 # %% auto #0
 __all__ = ['TRAINER', 'EPISODE_COLUMNS', 'STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'load_recent', 'episode_metrics',
-           'check_losses', 'train_ppo', 'make_net']
+           'check_metrics_finite', 'train_ppo', 'make_net']
 
 # %% ../../nbs/online.train.ipynb #2f521b8c
 TRAINER = "trainer"  # a subfolder of a checkpoint for the trainer's own state, which is no part of the agent
@@ -230,7 +230,7 @@ def close(self: _EpisodeStore, step: int) -> None:
         self.writer.close(step)
 
 # %% ../../nbs/online.train.ipynb #10c68695
-def check_losses(
+def check_metrics_finite(
     metrics: dict[str, float],  # of an update
     step: int,  # environment steps at its end
     lr: float,  # for the message
@@ -267,7 +267,7 @@ def train_ppo(
         train, metrics = learn(ppo, train, record)
         columns = _to_host(ppo, record, {*EPISODE_COLUMNS, *store.columns})
         metrics = {name: float(np.mean(x)) for name, x in metrics.items()}  # waits for the computation
-        check_losses(metrics, step, ppo.learning_rate)
+        check_metrics_finite(metrics, step, ppo.learning_rate)
         metrics["learning_rate"] = ppo.learning_rate_of(update)
         store.add(columns)
         rate = clock.tick()
