@@ -132,10 +132,7 @@ class Part:
     tables: Mapping[str, pd.DataFrame]  # file's name -> table
 
 # %% ../../nbs/probing.job.ipynb #af08f6fa
-def keep_part(
-    run,  # `jobs.runs.Run`
-    part: Part,
-) -> Section:
+def keep_part(run, part: Part) -> Section:
     "Saves the figures and tables of a part into the run's folder, and shows it below the cell"
     for name, figure in part.figures.items():
         run.save_figure(figure, name)
