@@ -88,6 +88,20 @@ def _keep(nb, note: Path) -> None:
         atexit.register(print, line, file=sys.stderr, flush=True)
 
 # %% ../../nbs/jobs.engine.ipynb #fd0cc12e
+def _kernel_name(nb, name=None):
+    "The kernel of a notebook, as papermill finds it"
+    from papermill.utils import nb_kernel_name
+
+    return nb_kernel_name(nb, name)
+
+
+def _language(nb, language=None):
+    "The language of a notebook, as papermill finds it"
+    from papermill.utils import nb_language
+
+    return nb_language(nb, language)
+
+# %% ../../nbs/jobs.engine.ipynb #7166a561
 class JobEngine:
     "papermill's own engine, with what a job needs around it"
 
@@ -118,19 +132,7 @@ class JobEngine:
         if problem := password_in(nb.metadata.get("papermill", {}).get("parameters", {})):
             raise ParameterError(f"{job}: {problem}")
 
-    @classmethod
-    def nb_kernel_name(cls, nb, name=None):
-        "The kernel of a notebook, as papermill finds it"
-        from papermill.utils import nb_kernel_name
-
-        return nb_kernel_name(nb, name)
-
-    @classmethod
-    def nb_language(cls, nb, language=None):
-        "The language of a notebook, as papermill finds it"
-        from papermill.utils import nb_language
-
-        return nb_language(nb, language)
+    nb_kernel_name, nb_language = staticmethod(_kernel_name), staticmethod(_language)
 
 # %% ../../nbs/jobs.engine.ipynb #3012241f
 from papermill.engines import papermill_engines  # it loads this module by its entry point, which needs the class above

@@ -36,7 +36,7 @@ REMEDIES = {
     errno.ESTALE: "the server of this disk has lost the file; start the job again with the same run_dir",
 }
 
-
+# %% ../../nbs/jobs.errors.ipynb #cfb8ea97
 class RunError(ValueError):
     "A run folder that can't be used; the message says why and what to give instead"
 
@@ -51,7 +51,7 @@ def status_of(error: BaseException) -> str:  # stopped, diverged or failed
         "stopped" if isinstance(error, KeyboardInterrupt) else "diverged" if isinstance(error, Diverged) else "failed"
     )
 
-
+# %% ../../nbs/jobs.errors.ipynb #036ea5e1
 def os_sentence(
     error: OSError,
     place: str | Path,  # what was worked on, where the error doesn't say

@@ -34,6 +34,8 @@ PARAMS = FileSchema(
     error=RunError,
     remedy="give a new run_dir, or put the file back",
 )
+
+# %% ../../nbs/jobs.records.ipynb #10d951a8
 STATUSES = ("running", "stopped", "failed", "diverged", "finished")
 STATUS = FileSchema(
     required={"status": STATUSES},
@@ -68,7 +70,7 @@ METRICS = FileSchema(
     required={"step": int}, optional={"time": float}, error=RunError, remedy="mend this line, or remove it"
 )
 
-
+# %% ../../nbs/jobs.records.ipynb #b82f5374
 def read_lines(
     path: Path,  # *.jsonl
     schema: FileSchema,  # of each line
@@ -94,7 +96,7 @@ def _cut_off(
     "Whether a line may be the beginning of an object, and no more"
     return not line or line.startswith(b"{") and (not line.endswith(b"}") or pos >= len(line))
 
-
+# %% ../../nbs/jobs.records.ipynb #9ea27ace
 def append_line(path: Path, row: dict, sync: bool = False) -> None:
     "Appends a line, on a line of its own even where a killed process left one that is cut off"
     with path.open("a+b") as f:

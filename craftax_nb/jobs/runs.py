@@ -29,6 +29,8 @@ from craftax_nb.jobs.attempts import (
     last_beat,
     open_folder,
 )
+
+# %% ../../nbs/jobs.runs.ipynb #c43e1f0e
 from .checkpoints import newest_state, own_folders, run_checkpoints, step_of, trained_on
 from .errors import RunError, os_sentence, sentence, show_errors, status_of
 from craftax_nb.jobs.files import (

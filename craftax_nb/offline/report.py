@@ -133,7 +133,7 @@ PLOTS = [
     ("held-out accuracy", "share", ["held_accuracy"]),
 ]
 
-
+# %% ../../nbs/offline.report.ipynb #0f56b728
 def learning_curves(
     run_dir,  # a run of train_awr, train_iql or train_bc
 ):  # matplotlib figure
@@ -156,7 +156,7 @@ def learning_curves(
         ax.axis("off")
     return fig
 
-
+# %% ../../nbs/offline.report.ipynb #0cb909d0
 def _plot(ax, table: pd.DataFrame, names: list[str]) -> None:
     "Curves of some metrics; losses of the critic on a logarithmic axis, the effective sample size with its limits"
     for name in names:

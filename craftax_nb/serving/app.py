@@ -201,7 +201,7 @@ def make_app(
 
     return app
 
-
+# %% ../../nbs/serving.app.ipynb #03ab2ccf
 async def _answer_states(batcher: Batcher, labeller, body: bytes, max_states: int) -> JSONResponse:
     "The vectors of a request's states; raises HTTPException"
     recipe = labeller.recipe

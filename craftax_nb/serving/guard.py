@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import h11
 from fastapi import HTTPException, Request
+from fastcore.basics import patch
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -53,23 +54,6 @@ class GuardedProtocol(H11Protocol):
         self._stop_timer()
         super().connection_lost(exc)
 
-    @property
-    def waits(self) -> bool:
-        "Whether the peer still owes a request or its body"
-        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
-
-    def _watch_headers(self):
-        "Starts the time for headers where they aren't whole, and stops it where they are"
-        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
-            self._stop_timer()
-        elif self._header_timer is None:
-            self._header_timer = self.loop.call_later(self.limits.header_seconds, self.transport.abort)
-
-    def _stop_timer(self):
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
-
     def on_response_complete(self):
         super().on_response_complete()
         self.waits_since = self.loop.time()
@@ -81,27 +65,53 @@ class GuardedProtocol(H11Protocol):
                 self.flow.pause_reading()
             self.loop.call_later(self.limits.linger, self._abort_body, self.cycle)
 
-    def _abort_body(self, cycle):
-        "Closes the connection if the rest of an answered request's body still comes"
-        if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
-            self.transport.abort()
-
     def timeout_keep_alive_handler(self):
         super().timeout_keep_alive_handler()
         self._abort_when_stuck(self.transport.get_write_buffer_size())
 
-    def _abort_when_stuck(self, left: int):  # left: bytes of the answer that the peer has not taken
-        "Closes the connection of a peer that doesn't go on to read its answer"
+# %% ../../nbs/serving.guard.ipynb #51560ea3
+@patch(as_prop=True)
+def waits(self: GuardedProtocol) -> bool:
+    "Whether the peer still owes a request or its body"
+    return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
-        def look():
-            now_left = self.transport.get_write_buffer_size()
-            if now_left >= left:
-                self.transport.abort()
-            else:
-                self._abort_when_stuck(now_left)
+# %% ../../nbs/serving.guard.ipynb #81c1beee
+@patch
+def _watch_headers(self: GuardedProtocol):
+    "Starts the time for headers where they aren't whole, and stops it where they are"
+    if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+        self._stop_timer()
+    elif self._header_timer is None:
+        self._header_timer = self.loop.call_later(self.limits.header_seconds, self.transport.abort)
 
-        if left:
-            self.loop.call_later(self.limits.body_seconds, look)
+
+@patch
+def _stop_timer(self: GuardedProtocol):
+    if self._header_timer is not None:
+        self._header_timer.cancel()
+        self._header_timer = None
+
+# %% ../../nbs/serving.guard.ipynb #ac6c57bf
+@patch
+def _abort_body(self: GuardedProtocol, cycle):
+    "Closes the connection if the rest of an answered request's body still comes"
+    if self.cycle is cycle and self.conn.their_state is h11.SEND_BODY:
+        self.transport.abort()
+
+# %% ../../nbs/serving.guard.ipynb #8f159a49
+@patch
+def _abort_when_stuck(self: GuardedProtocol, left: int):  # left: bytes of the answer that the peer has not taken
+    "Closes the connection of a peer that doesn't go on to read its answer"
+
+    def look():
+        now_left = self.transport.get_write_buffer_size()
+        if now_left >= left:
+            self.transport.abort()
+        else:
+            self._abort_when_stuck(now_left)
+
+    if left:
+        self.loop.call_later(self.limits.body_seconds, look)
 
 # %% ../../nbs/serving.guard.ipynb #359445e9
 def make_room(
