@@ -16,7 +16,7 @@ import numpy as np
 from .about import SHARD, code_problems, step_problems
 from .shards import STEP_COLUMNS
 from ..jobs.checkpoints import DatasetError
-from ..jobs.files import sha256_of, show_path
+from ..jobs.files import reading_problem, sha256_of, show_path
 from ..world.env import World
 from ..world.layout import ObsSpec
 
@@ -50,7 +50,7 @@ def _open_column(file: Path, kind: type, shape: tuple) -> np.ndarray:
     except Exception as e:  # a damaged header is read as Python, which fails in a dozen ways
         if isinstance(e, OSError) and file.exists() and e.errno:
             raise
-        problem = f"is damaged ({(str(e) or type(e).__name__).splitlines()[0]})" if file.exists() else "is missing"
+        problem = f"is damaged ({reading_problem(e)})" if file.exists() else "is missing"
         raise DatasetError(f"column {file.stem}: {show_path(file)} {problem}; {_AGAIN}") from None
     if len(found[1]) and found[1][0] != shape[0]:
         problem = f"has {found[1][0]:,} rows, shard.json promises {shape[0]:,}"

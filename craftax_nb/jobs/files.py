@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['project_root', 'resolve', 'show_path', 'sync_path', 'is_disk_full', 'whole_file', 'write_text', 'write_json',
-           'read_json', 'sha256_of', 'verifies', 'whole_folder', 'remove_whole', 'remove_leftovers', 'CrashPoints',
-           'git_revision']
+           'read_json', 'sha256_of', 'verifies', 'reading_problem', 'whole_folder', 'remove_whole', 'remove_leftovers',
+           'CrashPoints', 'git_revision']
 
 # %% ../../nbs/jobs.files.ipynb #d393544b
 import contextlib
@@ -171,6 +171,14 @@ def verifies(
 ) -> bool:
     "Whether what is opened is compared with its checksums: not where the caller or CRAFTAX_NB_VERIFY=off says so"
     return verify and os.environ.get("CRAFTAX_NB_VERIFY", "") != "off"
+
+# %% ../../nbs/jobs.files.ipynb #3330a7c1
+def reading_problem(
+    error: Exception,  # what reading the file raised
+) -> str:
+    "What is wrong with an array's file, in one line"
+    text = (str(error) or type(error).__name__).splitlines()[0]
+    return "its beginning isn't that of an array" if "pickle" in text else text
 
 # %% ../../nbs/jobs.files.ipynb #ce42780c
 @contextlib.contextmanager

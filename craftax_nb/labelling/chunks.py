@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock, Timeout
 
-from ..jobs.files import sha256_of, show_path, whole_file
+from ..jobs.files import reading_problem, sha256_of, show_path, whole_file
 from ..jobs.processes import is_alive
 from ..jobs.schema import Count, FileSchema
 
@@ -148,7 +148,7 @@ def _read_column(file: Path, checksums: dict[str, str] | None) -> np.ndarray:
             raise ValueError("its checksum differs from the one in labels.json")
         return column[:]  # fails for what is no array
     except Exception as e:  # a damaged header is read as Python, which fails in a dozen ways
-        problem = (str(e) or type(e).__name__).splitlines()[0] if file.exists() else "it is missing"
+        problem = reading_problem(e) if file.exists() else "it is missing"
         raise LabelError(f"labels: column {file.stem}: {show_path(file)} is damaged: {problem}; {RELABEL}") from None
 
 # %% ../../nbs/labelling.chunks.ipynb #2948d455

@@ -227,7 +227,7 @@ def _tables(section: Section) -> Markup:
     look = {"float_format": lambda x: f"{x:.3g}", "na_rep": "", "justify": "left"}
     page = Markup("").join(stacked_html(table, **look) for table in section.tables if len(table))
     for word in ("yes", "no"):
-        page = Markup(page.replace(f">{word}</td>", f' class="{word}">{word}</td>'))
+        page = Markup(str(page).replace(f">{word}</td>", f' class="{word}">{word}</td>'))
     return page
 
 # %% ../../nbs/probing.report.ipynb #4422bc55
