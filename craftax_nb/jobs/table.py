@@ -262,7 +262,8 @@ def table_html(
     part = _first_columns(table, base)
     shown = len(part.columns) if not columns else 1
     part = part if not columns else part[["run"]]
-    for name in pick_columns(table, columns):
+    parameters = [] if columns else [name for name in table if name.startswith("param.")]
+    for name in [*pick_columns(table, columns), *parameters]:
         part[escape(name)] = [escape(x) if isinstance(x, str) else x for x in table[name]]
     more = {"extend": "colvis", "text": "more columns"}
     layout = {"topStart": "search", "topEnd": {"buttons": [more]}, "bottomStart": "info", "bottomEnd": "paging"}
