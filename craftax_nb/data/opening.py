@@ -46,17 +46,17 @@ def _open_column(file: Path, kind: type, shape: tuple) -> np.ndarray:
     "A mapped column of a type and a shape; DatasetError, one sentence with the file, where it isn't that"
     try:
         column = np.load(file, mmap_mode="r")
-        found = column.dtype, column.shape
+        actual = column.dtype, column.shape
     except Exception as e:  # a damaged header is read as Python, which fails in a dozen ways
         if isinstance(e, OSError) and file.exists() and e.errno:
             raise
         problem = f"is damaged ({reading_problem(e)})" if file.exists() else "is missing"
         raise DatasetError(f"column {file.stem}: {show_path(file)} {problem}; {_AGAIN}") from None
-    if len(found[1]) and found[1][0] != shape[0]:
-        problem = f"has {found[1][0]:,} rows, shard.json promises {shape[0]:,}"
+    if len(actual[1]) and actual[1][0] != shape[0]:
+        problem = f"has {actual[1][0]:,} rows, shard.json promises {shape[0]:,}"
         raise DatasetError(f"column {file.stem}: {show_path(file)} {problem}; {_AGAIN}")
-    if found != (np.dtype(kind), shape):
-        problem = f"holds {found[0]} of shape {found[1]}, expected {np.dtype(kind)} of shape {shape}"
+    if actual != (np.dtype(kind), shape):
+        problem = f"holds {actual[0]} of shape {actual[1]}, expected {np.dtype(kind)} of shape {shape}"
         raise DatasetError(f"column {file.stem}: {show_path(file)} {problem}; {_AGAIN}")
     return column
 
@@ -81,12 +81,12 @@ def verify_columns(
     files = [
         (shard / name, sha) for shard, says in zip(shards, about, strict=True) for name, sha in says["sha256"].items()
     ]
-    digest = lambda file: sha256_of(file) if file.exists() else "missing"
+    sha256 = lambda file: sha256_of(file) if file.exists() else "missing"
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        digests = threads.map(digest, [file for file, _ in files])
+        digests = threads.map(sha256, [file for file, _ in files])
         checks = threads.map(_check_numbers, shards, [says["env_name"] for says in about], columns)
-        for (file, sha), found in zip(files, digests, strict=True):
-            if found != sha:
+        for (file, expected), digest in zip(files, digests, strict=True):
+            if digest != expected:
                 problem = f"{show_path(file)} is damaged: its checksum differs from the one in shard.json"
                 raise DatasetError(f"column {file.stem}: {problem}; {_AGAIN}")
         list(checks)

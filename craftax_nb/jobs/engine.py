@@ -55,7 +55,7 @@ def _absolute(path: str | None) -> str:
 
 # %% ../../nbs/jobs.engine.ipynb #95006266
 @contextlib.contextmanager
-def _told(nb, input_path: str, output_path: str):
+def _tell_kernel(nb, input_path: str, output_path: str):
     "Tells the kernel what it runs; gives the file in which the kernel names its run's folder"
     from craftax_nb.jobs.provenance import cells_hash
 
@@ -116,7 +116,7 @@ class JobEngine:
         if not (job := job_of(nb.cells)):
             return run()
         cls.check(job, nb)
-        with _told(nb, input_path, output_path) as note:
+        with _tell_kernel(nb, input_path, output_path) as note:
             try:
                 return run()
             finally:

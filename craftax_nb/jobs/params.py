@@ -166,9 +166,9 @@ def overwritten(self: Job) -> dict:  # name -> the value that was given
             if _annotated(nodes) & declared:
                 break
             values = _assigned(nodes)
-            by_papermill = source.startswith("# Parameters")
-            lost = lambda k, v, always=by_papermill: always or (k in declared and self.namespace[k] != v)
-            early |= {k: v for k, v in values.items() if lost(k, v) and not k.startswith("PAPERMILL_")}
+            if not source.startswith("# Parameters"):  # not papermill's cell: only what has changed since counts
+                values = {k: v for k, v in values.items() if k in declared and self.namespace[k] != v}
+            early |= {k: v for k, v in values.items() if not k.startswith("PAPERMILL_")}
     return early
 
 # %% ../../nbs/jobs.params.ipynb #ab1b967d

@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/jobs.reports.ipynb #de5d9bf1
+import sys
 import traceback
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from fastcore.basics import patch
 
 from .files import show_path
 from .runs import Run
+from .secrets import hide_secrets
 
 # %% ../../nbs/jobs.reports.ipynb #dfcceb1c
 @patch
@@ -25,10 +27,11 @@ def report(
     try:
         yield
     except Exception as e:
-        traceback.print_exc()
-        self.failed_reports = {**getattr(self, "failed_reports", {}), name: f"{type(e).__name__}: {e}"}
+        problem = hide_secrets(f"{type(e).__name__}: {e}")
+        print(hide_secrets(traceback.format_exc()), file=sys.stderr)
+        self.failed_reports = {**getattr(self, "failed_reports", {}), name: problem}
         print(
-            f"WARNING: {self.job}: the report {name!r} could not be made ({type(e).__name__}: {e}); the results are "
+            f"WARNING: {self.job}: the report {name!r} could not be made ({problem}); the results are "
             f"kept in {show_path(self.dir)}. To try it again: -p run_dir {show_path(self.dir)}",
             flush=True,
         )

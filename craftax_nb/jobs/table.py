@@ -258,16 +258,15 @@ def table_html(
     "The table as a widget to sort and filter; works in a page or notebook that has `widget_code`"
     from itables import to_html_datatable
 
-    first, base = columns or [], resolve(base)
-    part = _first_columns(table, base)
-    shown = len(part.columns) if not columns else 1
-    part = part if not columns else part[["run"]]
+    first = _first_columns(table, resolve(base))
+    part = first[["run"]].copy() if columns else first.copy()
     parameters = [] if columns else [name for name in table if name.startswith("param.")]
     for name in [*pick_columns(table, columns), *parameters]:
         part[escape(name)] = [escape(x) if isinstance(x, str) else x for x in table[name]]
     more = {"extend": "colvis", "text": "more columns"}
     layout = {"topStart": "search", "topEnd": {"buttons": [more]}, "bottomStart": "info", "bottomEnd": "paging"}
-    hidden = [] if first else [{"targets": list(range(shown, part.shape[1])), "visible": False}]
+    behind_button = [] if columns else list(range(first.shape[1], part.shape[1]))
+    hidden = [{"targets": behind_button, "visible": False}] if behind_button else []
     options = dict(connected=False, allow_html=True, layout=layout, showIndex=False, columnDefs=hidden)
     return TABLE_STYLE + Markup(to_html_datatable(part, **options, maxBytes=0, maxColumns=0, classes="display compact"))
 

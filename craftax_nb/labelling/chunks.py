@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from ..jobs.files import reading_problem, sha256_of, show_path, whole_file
 from ..jobs.processes import is_alive
 from ..jobs.schema import Count, FileSchema
+from ..jobs.waiting import background_thread
 
 # %% ../../nbs/labelling.chunks.ipynb #edac3ec2
 class LabelError(RuntimeError):
@@ -198,22 +199,18 @@ def _acquire(path: Path) -> FileLock:
 @contextlib.contextmanager
 def _renewed(holder: Path, every: float):
     "Names this process in a file, renews the file's time every so many seconds inside the block, and empties it after"
-    stop = threading.Event()
     with holder.open("w") as f:
         json.dump({"pid": os.getpid(), "host": os.uname().nodename}, f)
         f.flush()
 
-        def renew():
+        def renew(stop: threading.Event):
             while not stop.wait(every):
                 os.utime(f.fileno())
 
-        thread = threading.Thread(target=renew, daemon=True)
-        thread.start()
         try:
-            yield
+            with background_thread(renew):
+                yield
         finally:
-            stop.set()
-            thread.join()
             f.truncate(0)
 
 # %% ../../nbs/labelling.chunks.ipynb #818f5208

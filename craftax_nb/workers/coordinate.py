@@ -80,8 +80,8 @@ def label_texts(
         if not server.own:
             command = f"REDIS_URL={safe_url(server.url)} python -m craftax_nb.workers.worker --queue {queue.name}"
             log(f"label: others join with {command}")
-        shown = dict(progress=progress or ProgressLine(), stopping=stopping, log=log)
-        _finish_jobs(queue, server, config, jobs, description, skip_dead, **shown)
+        reporting = dict(progress=progress or ProgressLine(), stopping=stopping, log=log)
+        _finish_jobs(queue, server, config, jobs, description, skip_dead, **reporting)
     return jobs.dead_texts()
 
 # %% ../../nbs/workers.coordinate.ipynb #7509e958
@@ -92,15 +92,15 @@ def _finish_jobs(
     jobs: JobList,
     description: dict,
     skip_dead: bool,
-    **shown,  # progress, stopping and log, of `Labelling`
+    **reporting,  # progress, stopping and log, of `Labelling`
 ):
     "Puts the jobs and starts workers until all are done; then, or after a LabelError, closes the queue"
     workers, keep_queue = None, False
     try:
         number, logs = min(config.workers, len(jobs.jobs)), jobs.partial / "logs"
         workers = LocalWorkers(config, number, queue.name, server.url, logs)
-        Labelling(queue, server, workers, jobs, description, **shown).run()
-        _require_done(queue, jobs, skip_dead, shown["log"])
+        Labelling(queue, server, workers, jobs, description, **reporting).run()
+        _require_done(queue, jobs, skip_dead, reporting["log"])
     except BaseException as e:
         keep_queue = not isinstance(e, LabelError)  # other machines may go on until it is started again
         raise

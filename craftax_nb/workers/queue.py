@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 from fastcore.basics import patch
 
+from ..jobs.waiting import background_thread
 from .connection import QueueError, RetryPolicy
 from .records import QueuedJob, foreign_key, has_ended, lua_scripts, parse_record, refusal
 
@@ -173,9 +174,9 @@ def heartbeat(
     overdue: Callable[[], None] | None = None,  # called then, from a thread; the hold is renewed no more
 ) -> Iterator[threading.Event]:  # set once another worker took the job over
     "Renews the hold on a job three times in a time-to-live, for as long as the block runs"
-    stop, lost, end = threading.Event(), threading.Event(), time.monotonic() + limit
+    lost, end = threading.Event(), time.monotonic() + limit
 
-    def run():
+    def run(stop: threading.Event):
         while not stop.wait(min(self.ttl / 3, max(0.0, end - time.monotonic()))):
             if time.monotonic() >= end:
                 return overdue() if overdue else None
@@ -183,13 +184,8 @@ def heartbeat(
                 if not self._renew(job):
                     lost.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
+    with background_thread(run):
         yield lost
-    finally:
-        stop.set()
-        thread.join()
 
 
 @patch
