@@ -58,18 +58,18 @@ def overview(
     import pandas as pd
 
     words = lambda x: x if isinstance(x, str) else ""
+    names = ["status", "job", "what differs", "result, or error", "began, took"]
     rows = []
     for row in table.to_dict("records"):
-        began, seconds = row.get("started"), row.get("seconds", float("nan"))
-        result = words(row.get("error")) or main_figure(row["job"], row)
+        job, began, seconds = words(row.get("job")), row.get("started"), row.get("seconds", float("nan"))
+        result = words(row.get("error")) or main_figure(job, row)
         if debug := words(row.get("debug")):
             result = f"{debug}: figures mean nothing; {result}"
         when = (
             f"{began:%d %b %H:%M}, {_duration(seconds)}" if isinstance(began, pd.Timestamp) and began == began else ""
         )
-        names = ("status", "job", "what differs", "result, or error", "began, took")
-        rows.append(dict(zip(names, (row["status"], words(row["job"]), words(row.get("changed")), result, when))))
-    return pd.DataFrame(rows, index=table.index, dtype=str)
+        rows.append([row["status"], job, words(row.get("changed")), result, when])
+    return pd.DataFrame(rows, index=table.index, columns=names, dtype=str)
 
 # %% ../../nbs/jobs.overview.ipynb #d6f970b3
 LEAST_WIDTH = 8  # characters of a column that gives way
