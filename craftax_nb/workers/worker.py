@@ -112,11 +112,14 @@ class Pace:
         return timed_encode
 
 # %% ../../nbs/workers.worker.ipynb #0442400a
+_AGAIN = "`label` starts its own workers again; one that you started yourself goes on with the same command, once more"
+
+
 def _end_overdue(queue: Queue, job: QueuedJob, limit: float, log: Callable):
     "Marks a job that took too long as failed, and ends this process, which hangs, and those that it started"
-    reason = f"it took longer than {limit:.0f} s, ten times what its texts should take"
+    reason = f"it took longer than {limit:.1f} s, ten times what its texts should take"
     with contextlib.suppress(Exception):
-        log(f"job {job.id} failed: {reason}")
+        log(f"job {job.id} failed: {reason}; this worker hangs in it and ends with code {HUNG}. {_AGAIN}")
         queue.fail(job, reason)
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
