@@ -19,8 +19,8 @@ from .opening import allow_open_files, open_columns, verify_columns
 from .shards import STEP_COLUMNS, Episode, write_shard
 from .starts import at_start
 from ..jobs.checkpoints import DatasetError, find_dataset
-from ..jobs.files import read_json, resolve, show_path, verifies
-from ..jobs.provenance import shards_hash
+from ..jobs.files import resolve, show_path, verifies
+from ..jobs.provenance import VIEW, shards_hash
 from ..world.layout import ObsSpec
 
 # %% auto #0
@@ -242,14 +242,18 @@ def view(
 # %% ../../nbs/data.dataset.ipynb #161c4f0c
 def _restore_view(data: Dataset) -> None:
     "Chooses the episodes that a saved view names; DatasetError if its links lead to another data set"
-    saved = read_json(data.folder / VIEW_FILE)
+    saved = VIEW.read(data.folder / VIEW_FILE)
     if not data.known_as(saved["whole"], whole=True):
         raise DatasetError(
             f"{show_path(data.folder)} is a view of data set {saved['whole']}, "
             f"but its links lead to {data.whole_hash}; save the view again"
         )
     data.description, data.home = saved["said"], data.shards[0].resolve().parent
-    data._choose(np.array(saved["episodes"], np.int64))
+    episodes = np.array(saved["episodes"], np.int64)
+    if all_there := len(episodes) and episodes.max() < len(data._all_lengths):
+        data._choose(episodes)
+    if not all_there or not data.known_as(saved["hash"]):
+        raise DatasetError(f"{show_path(data.folder / VIEW_FILE)}: episodes are not those of its hash; {VIEW.remedy}")
 
 # %% ../../nbs/data.dataset.ipynb #10a8ef3d
 @patch

@@ -14,10 +14,19 @@ from fastcore.basics import patch
 from .columns import checked_rows
 from .dataset import Dataset
 from ..jobs.checkpoints import DatasetError
-from ..jobs.files import read_json, show_path, whole_folder, write_json
+from ..jobs.files import show_path, whole_folder, write_json
+from ..jobs.schema import Count, FileSchema
 from ..world.text import TEXT_FORMATS, describe
 
 # %% ../../nbs/data.texts.ipynb #e09de263
+_TEXT = FileSchema(  # text.json beside the texts of a shard
+    required={"codes_sha256": str, "bytes": Count},
+    optional={"rows": Count, "text_format": str},
+    error=DatasetError,
+    remedy="remove its folder and add_texts again",
+)
+
+# %% ../../nbs/data.texts.ipynb #a92fa860
 def add_texts(
     data: Dataset,  # or a view: its shards whole
     text_format: str = "filtered",  # of `world.text.describe`
@@ -91,7 +100,10 @@ def _check_folder(folder: Path, about: dict, text_format: str) -> None:
             f"{show_path(folder.parent)} has no {text_format} texts; "
             f"add_texts(data, {text_format!r}) of data.texts writes them"
         )
-    if read_json(folder / "text.json")["codes_sha256"] != about["sha256"]["codes.npy"]:
+    text = _TEXT.read(folder / "text.json")
+    if (folder / "utf8.bin").stat().st_size != text["bytes"]:
+        raise DatasetError(f"{show_path(folder / 'utf8.bin')} is damaged: text.json promises {text['bytes']:,} bytes")
+    if text["codes_sha256"] != about["sha256"]["codes.npy"]:
         raise DatasetError(f"{show_path(folder)} belongs to other codes; remove it and add_texts again")
 
 

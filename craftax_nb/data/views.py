@@ -14,7 +14,8 @@ import numpy as np
 
 from .dataset import VIEW_FILE, Dataset
 from ..jobs.checkpoints import DatasetError
-from ..jobs.files import read_json, resolve, show_path, write_json
+from ..jobs.files import resolve, show_path, write_json
+from ..jobs.provenance import VIEW
 from ..world.env import World
 
 # %% ../../nbs/data.views.ipynb #917f633f
@@ -87,7 +88,7 @@ def save_view(
         raise ValueError(f"{view.folder} is a whole data set already: load_dataset takes it; make a view of it first")
     folder = resolve(folder or view.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    old = read_json(folder / VIEW_FILE) if (folder / VIEW_FILE).exists() else None
+    old = VIEW.read(folder / VIEW_FILE) if (folder / VIEW_FILE).exists() else None
     other_data = old is None and any(folder.glob("shard-*"))
     if other_data or (old and not view.known_as(old["hash"])):
         raise ValueError(f"{show_path(folder)} holds another {'view' if old else 'data set'}; give another folder")

@@ -133,11 +133,8 @@ AGENT = FileSchema(
 # %% ../../nbs/jobs.checkpoints.ipynb #b653c6dc
 def check_checkpoint(folder: Path) -> str:  # "" if it looks complete, else what is wrong
     "Checks that agent.json follows its schema and that every file which it lists is there in full length"
-    try:
-        agent = read_json(folder / "agent.json")
-    except (OSError, ValueError, RecursionError):
-        return "agent.json is missing or is no JSON"
-    if problem := AGENT.problem(agent):
+    agent, problem = AGENT.look(folder / "agent.json")
+    if problem:
         return f"agent.json: {problem}"
     if not agent["files"]:
         return "agent.json lists no files of weights"

@@ -12,7 +12,8 @@ import math
 import re
 from pathlib import Path
 
-from .files import project_root, read_json, show_path, write_text
+from .files import project_root, show_path, write_text
+from .records import PARAMS, STATUS
 
 # %% ../../nbs/jobs.journal.ipynb #a0ff2b47
 LEAST_EPISODES = 30  # under which nobody is ranked
@@ -61,7 +62,7 @@ def changed_params(about: dict) -> dict:  # of params.json
 # %% ../../nbs/jobs.journal.ipynb #29e23182
 def entry(run_dir: Path) -> str:
     "The journal's entry of a finished run"
-    about, status = read_json(run_dir / "params.json"), read_json(run_dir / "status.json")
+    about, status = PARAMS.read(run_dir / "params.json"), STATUS.read(run_dir / "status.json")
     minute = datetime.datetime.fromtimestamp(status["time"], datetime.UTC).strftime("%Y-%m-%d %H:%M")
     given = ", ".join(f"{k}={v!r}" for k, v in changed_params(about).items())
     wandb = f", W&B {status['wandb']}" if status.get("wandb") else ""

@@ -9,7 +9,8 @@ __all__ = ['DEBUG_SIZES', 'PRESETS', 'preset_values', 'why_debug']
 import os
 
 from .checkpoints import split_paths
-from .files import read_json, resolve
+from .files import resolve
+from .records import PARAMS
 
 # %% ../../nbs/jobs.presets.ipynb #ace6794b
 _TRAINING = dict(steps=40, batch_size=32, width=16, depth=1, log_every=10, checkpoint_every=20)
@@ -60,4 +61,4 @@ def _of_debug_run(path: str) -> bool:
     if not path or not os.path.exists(folder):  # a name may be too long for the file system
         return False
     about = next((p / "params.json" for p in (folder, *folder.parents) if (p / "params.json").exists()), None)
-    return bool(about and read_json(about).get("debug"))
+    return bool(about and PARAMS.read(about).get("debug"))

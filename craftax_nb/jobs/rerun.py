@@ -10,8 +10,9 @@ import math
 from pathlib import Path
 
 from .chain import ChainStep, run_step
-from .files import project_root, read_json, resolve, show_path
+from .files import project_root, resolve, show_path
 from .provenance import provenance
+from .records import PARAMS
 from .runs import RunError, metric_rows
 from .sweep import next_output
 
@@ -73,7 +74,7 @@ def _check_old(path: str | Path) -> tuple[Path, dict, str]:  # its folder, its p
     old = resolve(path)
     if not (old / "params.json").exists():
         raise RunError(f"{path} holds no run (it has no params.json); see: python -m craftax_nb.jobs table")
-    about = read_json(old / "params.json")
+    about = PARAMS.read(old / "params.json")
     notebook = about.get("notebook") or f"nbs/{about['job']}.ipynb"
     if not resolve(notebook).exists():
         revision = about.get("git", "").removesuffix("-dirty")

@@ -34,7 +34,6 @@ from craftax_nb.jobs.attempts import (
 from .checkpoints import newest_state, own_folders, run_checkpoints, step_of, trained_on
 from .errors import RunError, os_sentence, sentence, show_errors, status_of
 from craftax_nb.jobs.files import (
-    read_json,
     remove_leftovers,
     resolve,
     show_path,
@@ -151,7 +150,7 @@ class Run:
     ):
         self.job, self.params, self.dir, self.resumed, self.attempt = job, params, folder, resumed, attempt
         self.id, self.started, self.stopping = folder.name, time.time(), False
-        self.is_open, self.debug = True, read_json(folder / "params.json").get("debug", "")
+        self.is_open, self.debug = True, PARAMS.read(folder / "params.json").get("debug", "")
         self.mirror = Mirror(folder, job, params, attempt) if params.get("wandb") else None
         self.wandb = self.mirror.id if self.mirror else ""
         self._status("running")

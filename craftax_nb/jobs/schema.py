@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, get_args, get_origin
+from typing import Annotated, Union, get_args, get_origin
 
-from .files import read_json, show_path
+from .files import read_record, show_path
 
 # %% ../../nbs/jobs.schema.ipynb #ab4828f6
 Count = Annotated[int, 0]  # a whole number, at least 0
@@ -26,7 +26,7 @@ def has_kind(value, kind) -> bool:
         return any(type(value) is type(one) and value == one for one in kind)
     if origin is Annotated:
         return has_kind(value, parts[0]) and value >= parts[1]
-    if isinstance(kind, UnionType):
+    if isinstance(kind, UnionType) or origin is Union:
         return any(has_kind(value, part) for part in parts)
     if origin is list:
         return isinstance(value, list) and all(has_kind(x, parts[0]) for x in value)
@@ -47,7 +47,7 @@ def kind_words(kind) -> str:
         return " or ".join(json.dumps(one) for one in kind)
     if origin is Annotated:
         return f"{kind_words(parts[0])}, at least {parts[1]}"
-    if isinstance(kind, UnionType):
+    if isinstance(kind, UnionType) or origin is Union:
         return " or ".join(map(kind_words, parts))
     if origin is list or kind is list:
         return "a list" + (f" of {kind_words(parts[0])} each" if parts else "")
@@ -86,15 +86,22 @@ class FileSchema:
             raise self.error(f"{where}: {problem}; {self.remedy}")
         return about
 
-    def read(self, path: str | Path) -> dict:
-        "What a file holds; raises `error`, one sentence, where it is missing, is no JSON or doesn't follow the schema"
+    def look(self, path: str | Path) -> tuple:  # what the file holds, and what is wrong with it: "" where nothing is
+        "Reads a file that may be missing, damaged or of another version"
         try:
-            about = read_json(path)
+            about, changed = read_record(path)
         except FileNotFoundError:
-            raise self.error(f"{show_path(path)} is missing; {self.remedy}") from None
+            return None, "it is missing"
         except (ValueError, RecursionError) as e:
-            raise self.error(f"{show_path(path)} is damaged, it is no JSON ({e}); {self.remedy}") from None
-        return self.check(about, show_path(path))
+            return None, f"it is damaged, it is no JSON ({e})"
+        return about, self.problem(about) or (f"it is damaged: {changed}" if changed else "")
+
+    def read(self, path: str | Path) -> dict:
+        "What a file holds; raises `error`, one sentence, where anything is wrong with it"
+        about, problem = self.look(path)
+        if problem:
+            raise self.error(f"{show_path(path)}: {problem}; {self.remedy}")
+        return about
 
 # %% ../../nbs/jobs.schema.ipynb #b3fad463
 def _short(value) -> str:

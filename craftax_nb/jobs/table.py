@@ -20,10 +20,11 @@ from markupsafe import Markup, escape
 
 from .attempts import last_beat, read_attempts, seconds_of
 from .checkpoints import step_of
-from .files import read_json, resolve, show_path
+from .files import resolve, show_path
 from .journal import changed_params, format_number, too_few
 from .markup import tag
 from .overview import LEAST_WIDTH, curve, fit_text, overview
+from .records import PARAMS
 from .runs import read_metrics, read_status
 
 # %% ../../nbs/jobs.table.ipynb #08166fe0
@@ -85,7 +86,7 @@ def links(folder: Path, attempts: list[dict]) -> dict:  # notebook, log, checkpo
 # %% ../../nbs/jobs.table.ipynb #dbf7d348
 def run_row(folder: Path) -> dict:  # column -> value
     "A run's row in the table"
-    about, status = read_json(folder / "params.json"), read_status(folder)
+    about, status = PARAMS.read(folder / "params.json"), read_status(folder)
     attempts = read_attempts(folder, last_beat(folder) if status["status"] != "running" else None)
     newest = last_row(folder / "metrics.jsonl")
     began = attempts[0]["started"] if attempts else status.get("started", (folder / "params.json").stat().st_mtime)

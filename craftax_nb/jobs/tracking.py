@@ -16,8 +16,9 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
-from .checkpoints import CheckpointError, run_checkpoints, step_of
-from .files import project_root, read_json, write_json
+from .checkpoints import AGENT, CheckpointError, run_checkpoints, step_of
+from .files import project_root, write_json
+from .records import ARTIFACTS, BEST
 from .secrets import hide_secrets
 
 # %% ../../nbs/jobs.tracking.ipynb #fbd789b2
@@ -128,15 +129,13 @@ def table(self: Mirror, name: str, rows, step: int):  # rows: a DataFrame
 # %% ../../nbs/jobs.tracking.ipynb #a94f8d76
 def inference_files(checkpoint: Path) -> list[Path]:  # relative to the checkpoint
     "The files that are needed to load an agent"
-    return [Path("agent.json"), *map(Path, read_json(checkpoint / "agent.json").get("files", {}))]
+    return [Path("agent.json"), *map(Path, AGENT.read(checkpoint / "agent.json")["files"])]
 
 
 def read_manifest(folder: Path) -> dict:
     "The artifact of a run: name, and a list of versions with step, folder, files and aliases"
-    try:
-        return read_json(folder / "artifacts.json")
-    except (OSError, ValueError):
-        return {"name": f"checkpoint-{folder.name}", "versions": []}
+    about, problem = ARTIFACTS.look(folder / "artifacts.json")
+    return {"name": f"checkpoint-{folder.name}", "versions": []} if problem else about
 
 # %% ../../nbs/jobs.tracking.ipynb #67f3f579
 @patch
@@ -163,7 +162,7 @@ def artifact(
 def checkpoints(self: Mirror, folder: Path):
     "Uploads checkpoints that are new or whose aliases have changed, and writes artifacts.json"
     complete = [c for c in run_checkpoints(folder) if (c / "agent.json").exists()]
-    best = read_json(folder / "best.json")["step"] if (folder / "best.json").exists() else None
+    best = BEST.read(folder / "best.json")["step"] if (folder / "best.json").exists() else None
     old = {v["step"]: v for v in read_manifest(folder)["versions"]}
     versions, changed, name = [], [], f"checkpoint-{folder.name}"
     for c in complete:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
+from ..jobs.files import read_json
+
 # %% ../../nbs/lm.recipe.ipynb #f151bd4f
 class RecipeError(ValueError):
     "A recipe that cannot be used; the message names the field, its value, and what was expected"
@@ -62,7 +64,7 @@ class Recipe:
     @classmethod
     def load(cls, path: str | Path) -> "Recipe":
         "The recipe in a file that `save` wrote"
-        return recipe_from_dict(json.loads(Path(path).read_text()))
+        return recipe_from_dict(read_json(path))
 
 # %% ../../nbs/lm.recipe.ipynb #d9bd45fe
 _later = {

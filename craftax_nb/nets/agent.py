@@ -23,7 +23,7 @@ from flax.traverse_util import unflatten_dict
 
 from ..jobs.checkpoints import AGENT, CheckpointError, find_checkpoint
 from ..jobs.errors import Diverged
-from ..jobs.files import git_revision, read_json, resolve, show_path, whole_folder, write_json
+from ..jobs.files import git_revision, resolve, show_path, whole_folder, write_json
 from ..lm.recipe import Recipe, recipe_from_dict
 from .flax_nets import ActorCritic, Output, check_weights, initial_memory, weight_shapes
 from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
@@ -239,12 +239,12 @@ _AGENT = replace(AGENT, required=AGENT.required | {name: AGENT.optional[name] fo
 
 def read_meta(folder: Path) -> dict:
     "The contents of agent.json; raises `CheckpointError` where they are missing or can't be understood"
+    meta, problem = _AGENT.look(folder / "agent.json")
     try:
-        meta = read_json(folder / "agent.json")
-        if problem := _AGENT.problem(meta):
+        if problem:
             raise ValueError(problem)
         spec_from_dict(meta["spec"]), _recipe(meta)
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as e:
+    except (ValueError, TypeError, AttributeError) as e:
         raise _unreadable(folder, f"agent.json: {e}") from None
     return meta
 

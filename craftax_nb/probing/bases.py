@@ -20,7 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data.dataset import Dataset
-from ..jobs.files import read_json, resolve, show_path, whole_folder, write_json
+from ..jobs.files import resolve, show_path, whole_folder, write_json
+from ..jobs.schema import FileSchema
 from ..world.codes import Unpacked, encode, unpack
 from ..world.edits import as_numpy, blank_state, stack
 from ..world.env import World
@@ -98,6 +99,14 @@ def _state(env_name: str, arrays: dict[str, np.ndarray]):
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)
 
 # %% ../../nbs/probing.bases.ipynb #471d5f77
+_ABOUT = FileSchema(  # about.json in a saved state's folder
+    required={"env_name": (FULL.env_name, CLASSIC.env_name), "note": str, "saved": float},
+    optional={"craftax_version": str},
+    error=ValueError,
+    remedy="save the state again",
+)
+
+# %% ../../nbs/probing.bases.ipynb #ae44024d
 def save_state(
     path: str | Path,  # the suite's folder; made if it isn't there
     state,  # one environment's state, or a code (width,) uint8
@@ -138,7 +147,9 @@ def _read(folder: Path, name: str, env_name: str):
 def _load_saved(folder: Path) -> tuple[float, Saved]:
     "A saved state with the time when it was saved; ValueError, one sentence, where it can't be read"
     try:
-        about = read_json(folder / "about.json")
+        about, problem = _ABOUT.look(folder / "about.json")
+        if problem:
+            raise ValueError(f"about.json: {problem}")
         state, reference = (_read(folder, name, about["env_name"]) for name in ("state", "reference"))
         if state is None:
             raise ValueError("state.npz is missing")
