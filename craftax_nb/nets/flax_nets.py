@@ -16,9 +16,9 @@ from flax import linen as nn
 from flax.linen.initializers import orthogonal
 from flax.traverse_util import flatten_dict
 
-from .encoders import FirstLayer, Frames, Recurrent, Tiles
-from .sparse import sparse_product
-from .spec import NetSpec, check_shapes
+from .encoders import FirstLayer, Frames, Tiles, first_products
+from .recurrent import Recurrent
+from .spec import NETS, NetSpec, check_shapes
 
 # %% ../../nbs/nets.flax_nets.ipynb #93b0514a
 class Output(NamedTuple):
@@ -89,12 +89,12 @@ class ActorCritic(nn.Module):
         "Each trunk's first layer before its tanh, and the memory after the last step"
         spec = self.spec
         if spec.net == "mlp":
-            layers = [FirstLayer(spec.obs_dim, spec.width, name=f"{trunk}_0")() for trunk in spec.trunks]
+            inputs = spec.obs_dim + spec.num_extras
+            layers = [FirstLayer(inputs, spec.width, name=f"{trunk}_0")() for trunk in spec.trunks]
             kernels, biases = zip(*layers, strict=True)
-            products = sparse_product(kernels, codes.reshape(-1, codes.shape[-1]))
-            products = [p.reshape(*codes.shape[:-1], -1) for p in products]
+            products = first_products(spec, kernels, codes)
             return [p + bias for p, bias in zip(products, biases, strict=True)], memory
-        if spec.net == "gru":
+        if spec.recurrent:
             features, memory = Recurrent(spec, name="reader")(codes, memory, first)
         else:
             features = (Tiles if spec.net == "tiles" else Frames)(spec, name="reader")(codes)
@@ -116,7 +116,7 @@ def check_hidden_state(spec: NetSpec, codes, hidden_state) -> None:
 
 def initial_memory(spec: NetSpec, n: int):
     "Memory of `n` fresh episodes: (n, width) zeros for a recurrent net, None for the others"
-    return jnp.zeros((n, spec.width)) if spec.net == "gru" else None
+    return jnp.zeros((n, spec.width)) if spec.recurrent else None
 
 # %% ../../nbs/nets.flax_nets.ipynb #755053d7
 @cache
