@@ -18,10 +18,10 @@ from fastcore.basics import patch
 
 from ..jobs.secrets import hide_secrets
 from craftax_nb.lm.engines import (
-    Answer,
     Engine,
     EngineCant,
     EngineError,
+    Reply,
     Score,
     TransformersEngine,
     candidate_ids,
@@ -168,7 +168,7 @@ def complete(
     temperature: float = 0.0,
     seed: int = 0,
     choices: list[str] = (),
-) -> list[Answer]:
+) -> list[Reply]:
     "One answer a chat; EngineCant where the endpoint doesn't keep to choices"
     limit = "max_completion_tokens" if urlsplit(self.url).hostname == "api.openai.com" else "max_tokens"
     options = {limit: max_tokens, "temperature": temperature, "logprobs": True}
@@ -183,17 +183,17 @@ def complete(
     return [self._chosen(answer, choices) for answer in answers] if len(choices) else answers
 
 
-def _answer(out) -> Answer:
+def _answer(out) -> Reply:
     "An answer out of what the client returns"
     choice, usage = out.choices[0], out.usage
     steps = choice.logprobs.content if choice.logprobs else None
     log_prob = sum(min(step.logprob, 0.0) for step in steps) if steps else float("nan")
     ended = choice.finish_reason != "length"
-    return Answer(choice.message.content or "", log_prob, usage.prompt_tokens, usage.completion_tokens, ended)
+    return Reply(choice.message.content or "", log_prob, usage.prompt_tokens, usage.completion_tokens, ended)
 
 # %% ../../nbs/lm.endpoint.ipynb #ec96c05c
 @patch
-def _chosen(self: OpenAIEngine, answer: Answer, choices: list[str]) -> Answer:
+def _chosen(self: OpenAIEngine, answer: Reply, choices: list[str]) -> Reply:
     "The answer with the choice as its text; EngineCant where it is none, though the endpoint took the schema"
     try:
         text = json.loads(answer.text)["action"]
@@ -204,7 +204,7 @@ def _chosen(self: OpenAIEngine, answer: Answer, choices: list[str]) -> Answer:
         raise EngineCant(
             f"this engine can't hold an answer to choices: {self.url} took the schema, but {answer.text[:60]!r} {cut}"
         )
-    return Answer(text, answer.log_prob, answer.prompt_tokens, answer.tokens, answer.ended)
+    return Reply(text, answer.log_prob, answer.prompt_tokens, answer.tokens, answer.ended)
 
 # %% ../../nbs/lm.endpoint.ipynb #8608f45f
 @patch
