@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from statistics import NormalDist
 
 import matplotlib.pyplot as plt
@@ -16,10 +17,21 @@ import pandas as pd
 from ..jobs.journal import LEAST_EPISODES, too_few
 
 # %% auto #0
-__all__ = ['ALPHA', 'POWER', 'TOO_FEW', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval', 'expanded_level',
-           'clustered_interval', 'paired_difference', 'episodes_needed', 'check_same_games', 'ranks', 'summary',
-           'return_of', 'achievement_rates', 'readable', 'readable_rates', 'caveat', 'ranking_sentence', 'plot_summary',
-           'plot_rates']
+__all__ = ['MOST_KEPT', 'ALPHA', 'POWER', 'TOO_FEW', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval',
+           'expanded_level', 'clustered_interval', 'paired_difference', 'episodes_needed', 'check_same_games', 'ranks',
+           'summary', 'return_of', 'achievement_rates', 'readable', 'readable_rates', 'caveat', 'ranking_sentence',
+           'plot_summary', 'plot_rates']
+
+# %% ../../nbs/evaluation.stats.ipynb #dded399b
+MOST_KEPT = 4_000_000  # resamples times episodes: 32 MB
+
+
+def _new_resamples(n: int, resamples: int, seed: int) -> np.ndarray:  # (resamples, n) float64
+    "How often each resample of `n` episodes holds each of them"
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
+
+
+_kept_resamples = lru_cache(maxsize=2)(_new_resamples)  # a table asks for the same ones dozens of times
 
 # %% ../../nbs/evaluation.stats.ipynb #1ed4c5bf
 def bootstrap_means(
@@ -32,8 +44,8 @@ def bootstrap_means(
     n = len(values)
     if n == 0:
         raise ValueError("there are no episodes to take a mean of")
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
-    return counts @ values / n
+    draw = _kept_resamples if n * resamples <= MOST_KEPT else _new_resamples
+    return draw(n, resamples, seed) @ values / n
 
 # %% ../../nbs/evaluation.stats.ipynb #b8b0d4d9
 def interval(
