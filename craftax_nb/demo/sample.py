@@ -26,7 +26,7 @@ __all__ = ['PLAY', 'LEARN', 'PLAYED', 'draw_episodes', 'make_sample', 'pack', 'k
 # %% ../../nbs/demo.sample.ipynb #c9143120
 _RUNS, _DATA = "runs/sample", "runs/sample/data"
 _NARROW = {"data": _DATA, "width": 24, "steps": 2000}
-_GAME = {"steps": 1_048_576, "num_envs": 64, "width": 24, "lr": 1e-3, "collect_last": 131_072}
+_GAME = {"preset": "baselines", "steps": 1_048_576, "num_envs": 64, "width": 24, "lr": 1e-3, "collect_last": 131_072}
 _TRANSITIONS = 6_000  # about 1.7 MB of codes
 
 PLAY = [ChainStep("ppo", "nbs/train_ppo.ipynb", _GAME)]

@@ -61,12 +61,15 @@ BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("bases data_bases rollout_bases".split(), Bound(1, 1e5)),
     **dict.fromkeys("meadows lookahead_bases num_seeds".split(), Bound(0, 1e5)),
     **dict.fromkeys("rollouts language_states".split(), Bound(2, 1e5, beside=(0,))),
+    **{"sampling_temperature": Bound(0, 10), "answer_tokens": Bound(1, 1e5), "timeout": Bound(1, 1e5)},
+    **dict.fromkeys("token_limit cost_limit prompt_price answer_price".split(), Bound(0, 1e12)),
 }
 OWN_BOUNDS = {  # job -> parameter -> Bound
     "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12)},
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 4)}),
     "evaluate": {"cadence": Bound(0, 1e3)},
     "ablate": {"episodes": Bound(0, 1e6)},
+    "play_llm": {"slots": Bound(1, 32)},
 }
 
 
@@ -85,7 +88,7 @@ _OFFLINE = {
 CHOICES = {  # job -> parameter -> what it may be
     "train_ppo": {
         "env_name": tuple(f"Craftax{game}-{kind}-v1" for kind in ("Symbolic", "Pixels") for game in ("", "-Classic")),
-        "net": ("mlp", "tiles", "gru", "conv"),
+        "net": ("mingru", "mlp", "tiles", "gru", "conv"),
         "bonus": ("none", "icm", "e3b", "rnd"),
         "resets": ("lazy", "optimistic", "auto"),
     },
@@ -99,6 +102,12 @@ CHOICES = {  # job -> parameter -> what it may be
     },
     "import_data": {"kind": ("auto", "npz", "minari", "huggingface"), "pooling": ("", "mean", "last")},
     "probe_values": {"base_policy": ("checkpoint", "random")},
+    "play_llm": {
+        "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
+        "choice": ("score", "choose", "think"),
+        "protocol": ("own", "balrog"),
+        "text_format": ("filtered", "full", "nearest"),
+    },
 }
 
 # %% ../../nbs/jobs.bounds.ipynb #965de3d3

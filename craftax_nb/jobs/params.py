@@ -205,8 +205,9 @@ def check(self: Job) -> dict:  # name -> value of the declared type
 def _preset(self: Job, values: dict) -> dict:
     "What the parameter `preset` sets: parameters that weren't given; ParameterError for a preset that isn't there"
     preset = values.get("preset", "")
-    if preset not in PRESETS:
-        expected = ", ".join(map(repr, PRESETS))
+    known = [name for name, of_jobs in PRESETS.items() if not name or self.name in of_jobs]
+    if preset not in known:
+        expected = ", ".join(map(repr, known))
         raise ParameterError(f"{self.name}: preset is {preset!r}, expected one of {expected}")
     given = {RENAMED_PARAMETERS.get(name, name) for name in self.given()} | self.given()
     return {k: v for k, v in preset_values(self.name, preset, given).items() if k in values}

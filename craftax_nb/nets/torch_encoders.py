@@ -12,6 +12,7 @@ from fastcore.basics import patch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .extras import extras
 from .spec import FILTERS, NetSpec
 from ..world.codes import active_ids, tail
 from ..world.pixels import frame_shape, pixels, tile_size
@@ -23,10 +24,13 @@ FRAMES_AT_ONCE = 128  # frames that one compiled call draws
 def observe(
     spec: NetSpec,
     codes: np.ndarray,  # (n, code width) uint8
-) -> tuple[np.ndarray, ...]:  # ids (n, K) int32, tail (n, tail_dim) float32; or frames (n, height, width, 3) float32
+) -> tuple[
+    np.ndarray, ...
+]:  # ids (n, K) int32, tail and extras (n, …) float32; or frames (n, height, width, 3) float32
     "The inputs of a network of that spec for some codes"
     if spec.net != "conv":
-        return active_ids(codes), tail(codes)
+        rest = np.concatenate([tail(codes), extras(codes)], -1) if spec.extras else tail(codes)
+        return active_ids(codes), rest
     import jax
 
     n, size = len(codes), FRAMES_AT_ONCE

@@ -81,7 +81,9 @@ def network_spec(p: dict, dataset, labels):
     hidden_dim, pooling = 0 if labels is None else labels.hidden.shape[1], p.get("vector_pooling", "mean")
     vectors = 1 if labels is None or pooling == "concat" else labels.recipe.vectors
     several = dict(vectors=vectors, vector_pooling=pooling) if vectors > 1 else {}
-    return NetSpec(dataset.env_name, p["width"], p["depth"], hidden_dim, p["network"], **several)
+    return NetSpec(
+        dataset.env_name, p["width"], p["depth"], hidden_dim, p["network"], extras=p.get("extras", False), **several
+    )
 
 
 def settings_of(p: dict, device: str):

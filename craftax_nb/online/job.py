@@ -51,7 +51,7 @@ def make_ppo(
         "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm anneal seeds"
     )
     try:
-        spec = make_net(p["env_name"], p["net"], p["bonus"], width=p["width"], depth=p["depth"])
+        spec = make_net(p["env_name"], p["net"], p["bonus"], width=p["width"], depth=p["depth"], extras=p["extras"])
         if start:
             spec = _net_like(start, spec, p["checkpoint"])
             _check_kind(start, p)

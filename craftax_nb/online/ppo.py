@@ -72,7 +72,7 @@ def _check(ppo: PPO) -> None:
     if bool(ppo.bonus and ppo.bonus.own_critic) != ppo.net.intrinsic_critic:
         has = f"NetSpec.intrinsic_critic is {ppo.net.intrinsic_critic}, but the bonus is {ppo.bonus}"
         raise ValueError(f"{has}: the second critic goes with RND, and with no other bonus")
-    size, name = (ppo.num_envs, "num_envs") if ppo.net.net == "gru" else (ppo.batch, "num_envs * num_steps")
+    size, name = (ppo.num_envs, "num_envs") if ppo.net.recurrent else (ppo.batch, "num_envs * num_steps")
     if size % (ppo.minibatches * ppo.devices):
         parts = f"{ppo.minibatches} equal minibatches on {ppo.devices} devices"
         raise ValueError(f"{name} = {size} can't be split into {parts}; change one of them")
