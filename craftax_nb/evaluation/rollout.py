@@ -20,7 +20,7 @@ from ..play.types import Record, episode_steps, join_steps
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['values_of', 'evaluate_agent']
+__all__ = ['values_of', 'evaluate_agent', 'gather_results']
 
 # %% ../../nbs/evaluation.rollout.ipynb #e465f399
 @jax.jit
@@ -92,13 +92,13 @@ def evaluate_agent(
         recorder.add(player.slot_episode, player.advance(steps, max_steps))
         clock += steps
         ended |= player.take_ended()
-    return _results(world, seed, ended, recorder.recordings(agent, ended), time.time() - began, max_steps)
+    return gather_results(world, seed, ended, recorder.recordings(agent, ended), time.time() - began, max_steps)
 
 # %% ../../nbs/evaluation.rollout.ipynb #9e6df7db
-def _results(
+def gather_results(
     world: World, seed: int, ended: dict[int, dict], recordings: list[Record], seconds: float, max_steps: int
 ) -> Results:
-    "Columns of the ended episodes, in order"
+    "The results of ended episodes, as `EpisodePlayer.take_ended` gives them, in their order"
     column = lambda name: np.stack([ended[e][name] for e in sorted(ended)])
     terminated, truncated = column("terminated"), column("truncated")
     return Results(
