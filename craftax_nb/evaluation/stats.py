@@ -17,13 +17,13 @@ import pandas as pd
 from ..jobs.journal import LEAST_EPISODES, too_few
 
 # %% auto #0
-__all__ = ['MOST_KEPT', 'ALPHA', 'POWER', 'TOO_FEW', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval',
-           'expanded_level', 'clustered_interval', 'paired_difference', 'episodes_needed', 'check_same_games', 'ranks',
-           'summary', 'return_of', 'achievement_rates', 'readable', 'readable_rates', 'caveat', 'ranking_sentence',
-           'plot_summary', 'plot_rates']
+__all__ = ['ALPHA', 'POWER', 'TOO_FEW', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval', 'expanded_level',
+           'clustered_interval', 'paired_difference', 'episodes_needed', 'check_same_games', 'ranks', 'summary',
+           'return_of', 'achievement_rates', 'readable', 'readable_rates', 'caveat', 'ranking_sentence', 'plot_summary',
+           'plot_rates']
 
 # %% ../../nbs/evaluation.stats.ipynb #dded399b
-MOST_KEPT = 4_000_000  # resamples times episodes: 32 MB
+_MOST_KEPT = 4_000_000  # resamples times episodes: 32 MB
 
 
 def _new_resamples(n: int, resamples: int, seed: int) -> np.ndarray:  # (resamples, n) float64
@@ -44,7 +44,7 @@ def bootstrap_means(
     n = len(values)
     if n == 0:
         raise ValueError("there are no episodes to take a mean of")
-    draw = _kept_resamples if n * resamples <= MOST_KEPT else _new_resamples
+    draw = _kept_resamples if n * resamples <= _MOST_KEPT else _new_resamples
     return draw(n, resamples, seed) @ values / n
 
 # %% ../../nbs/evaluation.stats.ipynb #b8b0d4d9
