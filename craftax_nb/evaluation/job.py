@@ -27,9 +27,9 @@ from craftax_nb.evaluation.familiarity import (
 from .prompts import other_prompt_labeller, reliance
 from .results import Results, load_results, save_results
 from .rollout import evaluate_agent
-from .stats import ALPHA, POWER, caveat, return_of
+from .stats import ALPHA, POWER, caveat
 from ..jobs.files import resolve, write_text
-from ..jobs.journal import LEAST_EPISODES, format_number, too_few
+from ..jobs.journal import LEAST_EPISODES, too_few
 from ..labelling.store import LabelError, Labels, load_labels
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
@@ -37,8 +37,8 @@ from ..play.types import Record
 
 # %% auto #0
 __all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'prompt_answers', 'name_cadence',
-           'evaluation_metrics', 'table_notes', 'save_evaluation', 'beside_random', 'choose_arms', 'held_out_data',
-           'check_same_model', 'ablation_caveat']
+           'evaluation_metrics', 'table_notes', 'save_evaluation', 'choose_arms', 'held_out_data', 'check_same_model',
+           'ablation_caveat']
 
 # %% ../../nbs/evaluation.job.ipynb #41c94c34
 def results_once(
@@ -261,16 +261,6 @@ def replay(
     labeller = self.model(agent, prompt) if agent.recipe else None
     options = {"max_steps": self.max_steps, "record": 1, "slots": self.slots, "first": number}
     return evaluate_agent(agent, agent.world, 1, self.seed, labeller, self.cadence, **options).recordings[0]
-
-# %% ../../nbs/evaluation.job.ipynb #9edb2e89
-def beside_random(
-    what: str,  # whose returns they are
-    returns: np.ndarray,  # (episodes,)
-    chance: np.ndarray,  # (episodes,) a random policy's
-) -> str:
-    "One sentence with both mean returns, their intervals and their numbers of episodes"
-    own, random = format_number(return_of(returns)), format_number(return_of(chance))
-    return f"Mean return of {what}: {own}; of a random policy: {random}."
 
 # %% ../../nbs/evaluation.job.ipynb #f25e623e
 def choose_arms(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +13,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from ..data.dataset import Dataset
-from ..jobs.files import show_path, whole_folder, write_json
-from .chunks import checksums_of
-from .store import LabelError, Labels, read_labels, view_labels
+from ..jobs.files import show_path
+from .store import LabelError, Labels, view_labels
 
 # %% auto #0
-__all__ = ['Moments', 'hidden_moments', 'hidden_stats', 'plot_hidden', 'link_labels']
+__all__ = ['Moments', 'hidden_moments', 'hidden_stats', 'plot_hidden']
 
 # %% ../../nbs/labelling.stats.ipynb #83e4552b
 @dataclass(frozen=True)
@@ -110,20 +107,3 @@ def plot_hidden(
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)
     return figure
-
-# %% ../../nbs/labelling.stats.ipynb #15ae4ce6
-def link_labels(
-    labels: Labels,  # of the whole data set
-    view: Dataset,  # saved: `data.views.save_view`
-) -> Labels:
-    "Writes a view's labels into its folder, whole or not at all; the vectors are links"
-    own, place = view_labels(labels, view), Path(view.folder) / "labels" / labels.recipe.hash
-    with whole_folder(place) as new:
-        for name in ("hidden.npy", "keys.npy"):
-            target = (Path(labels.folder) / name).resolve()
-            (new / name).symlink_to(os.path.relpath(target, place.resolve()))
-        for name in ("pointer", "mean", "std"):
-            np.save(new / f"{name}.npy", getattr(own, name))
-        own.recipe.save(new / "recipe.json")
-        write_json(new / "labels.json", own.info | {"schema": 2, "sha256": checksums_of(new)})
-    return read_labels(place)

@@ -46,9 +46,12 @@ def random_return(
 def beside_chance(
     env_name: str,
     value: list,  # a mean return with low, high and episodes
+    whose: str = "",  # return it is, for example "the agent"
+    chance: list | None = None,  # a random policy's, of the same worlds; None: the one that is stored
 ) -> str:
     "One sentence: whether a mean return is above a random policy's, which stands beside it"
-    chance, own = random_return(env_name), format_number(value)
+    chance = chance or random_return(env_name)
+    own = f"of {whose} {format_number(value)}" if whose else format_number(value)
     if chance is None:
         return f"Mean return {own}; a random policy's is not known for craftax {version('craftax')}: see evaluate."
     words = "is above" if value[1] > chance[2] else "is below" if value[2] < chance[1] else "can't be told from"
