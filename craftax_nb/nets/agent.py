@@ -4,13 +4,13 @@
 
 # %% auto #0
 __all__ = ['Agent', 'random_agent', 'save_agent', 'not_finite', 'checksums', 'check_files', 'save_arrays', 'load_arrays',
-           'write_weights', 'read_weights', 'read_meta', 'load_agent']
+           'write_weights', 'read_weights', 'read_meta', 'foreign_agent', 'check_values', 'load_agent']
 
 # %% ../../nbs/nets.agent.ipynb #8d341e15
 import json
 import warnings
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,17 @@ from flax.traverse_util import unflatten_dict
 from ..jobs.checkpoints import AGENT, CheckpointError, find_checkpoint
 from ..jobs.errors import Diverged
 from ..jobs.files import git_revision, resolve, show_path, whole_folder, write_json
+from ..jobs.modules import module_policy
 from ..lm.recipe import Recipe, recipe_from_dict
-from .flax_nets import ActorCritic, Output, check_weights, initial_memory, weight_shapes
+from craftax_nb.nets.flax_nets import (
+    ActorCritic,
+    Output,
+    check_hidden_state,
+    check_weights,
+    initial_memory,
+    weight_shapes,
+)
+from .foreign import Foreign, ask_on_host, load_module
 from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
 from ..world.env import World
 
@@ -44,6 +53,7 @@ class Agent:
     gamma: float = 0.99  # discount factor that it was trained with
     upstream_exact: bool = False  # whether its observations lack the mobs that upstream's lose
     craftax_version: str = ""  # of the game that it was trained on; "": the one installed here
+    foreign: Foreign | None = None  # somebody else's network, which is asked instead; `spec` stands for the game
 
     @property
     def world(self) -> World:
@@ -61,14 +71,20 @@ class Agent:
 
     def initial(self, n: int):
         "The memory of `n` fresh episodes; None for a net without memory"
-        return initial_memory(self.spec, n)
+        return self.foreign.initial(n) if self.foreign else initial_memory(self.spec, n)
+
+    @property
+    def has_value(self) -> bool:
+        "Whether there is a value function; without one all values are NaN"
+        return self.foreign is None or self.foreign.has_value
 
     def tree_flatten(self):
-        return (self.params, self.hidden_mean, self.hidden_std), self.spec
+        return (self.params, self.hidden_mean, self.hidden_std), (self.spec, self.foreign)
 
     @classmethod
-    def tree_unflatten(cls, spec, leaves):
-        return cls(spec, *leaves)
+    def tree_unflatten(cls, static, leaves):
+        spec, foreign = static
+        return cls(spec, *leaves, foreign=foreign)
 
 # %% ../../nbs/nets.agent.ipynb #41fb9dcc
 @patch
@@ -80,6 +96,9 @@ def output(
     first=None,  # (n,) bool, True where an episode begins
 ) -> Output:
     "The network's output; raises `ValueError` for a hidden state that is missing, not expected or misshapen"
+    if self.foreign:
+        check_hidden_state(self.spec, codes, hidden_state)
+        return Output(*ask_on_host(self.foreign, codes, memory, first))
     if hidden_state is not None and self.hidden_mean is not None:
         hidden_state = (jnp.asarray(hidden_state, jnp.float32) - self.hidden_mean) / self.hidden_std
     return self.net.apply({"params": self.params}, codes, hidden_state, memory, first)
@@ -118,6 +137,8 @@ def save_agent(
     extra: Callable[[Path], None] | None = None,  # writes further files into the folder, such as a trainer's state
 ) -> Path:
     "Writes a checkpoint folder, whole or not at all"
+    if agent.foreign:
+        raise ValueError(f"{agent.foreign.name} is asked on the host and has no weights of ours to be saved")
     spec, params = agent.spec, jax.tree.map(lambda x: np.asarray(x, dtype), dict(agent.params))
     check_weights(params, spec)
     _check_finite(agent, params, step, dtype)
@@ -260,12 +281,34 @@ def _unreadable(folder: Path, reason: str) -> CheckpointError:
         f"{show_path(folder)} can't be read: {reason}; give another checkpoint, for example sample/ppo"
     )
 
+# %% ../../nbs/nets.agent.ipynb #3477b18a
+def foreign_agent(
+    foreign: Foreign,
+    about: Mapping | None = None,  # further fields of `meta`
+) -> Agent:
+    "The agent whose answers another network gives"
+    meta = {"kind": foreign.name, "step": 0, "files": dict(foreign.files)} | dict(about or {})
+    options = {"gamma": foreign.gamma, "upstream_exact": foreign.upstream_exact}
+    return Agent(NetSpec(foreign.env_name, width=8, depth=1), None, meta=meta, foreign=foreign, **options)
+
+# %% ../../nbs/nets.agent.ipynb #5a419feb
+def check_values(agents: Iterable[Agent]) -> None:
+    "Raises `ValueError` where an agent gives no value, so that there is nothing to inspect or probe"
+    for agent in agents:
+        if not agent.has_value:
+            raise ValueError(
+                f"checkpoint: {agent.foreign.name} gives no value, so there is nothing to inspect or probe; "
+                "let it give (logits, values), or only evaluate it"
+            )
+
 # %% ../../nbs/nets.agent.ipynb #98df2766
 def load_agent(
-    path,  # a checkpoint folder, a run folder (its newest checkpoint), or a bundled one such as "sample/ppo"
+    path,  # a checkpoint folder, a run folder (its newest), a bundled one such as "sample/ppo", or module:Class@state
 ) -> Agent:
     "Loads an agent; raises `CheckpointError`, and warns where another version of craftax trained it"
     folder = Path(find_checkpoint(path))
+    if policy := module_policy(folder):
+        return foreign_agent(load_module(policy))
     meta = read_meta(folder)
     spec = spec_from_dict(meta["spec"])
     try:

@@ -13,6 +13,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.dataset import Dataset
+from ..jobs.files import show_path
 from ..jobs.markup import tag
 from ..nets.agent import Agent
 from ..play.standing import Standing
@@ -43,7 +44,7 @@ from ..world.draw import draw, png
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'Inspector', 'inspector']
+__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'chosen_episode', 'Inspector', 'inspector']
 
 # %% ../../nbs/widgets.inspector.ipynb #61ebb2a4
 STEP_KEYS = {"ArrowLeft": -1, "ArrowRight": 1}  # steps; ten with shift
@@ -67,6 +68,22 @@ def _options(dataset: Dataset, episode: int, live: dict[int, Played]) -> list[tu
 def best_episode(dataset: Dataset) -> int:
     "The episode to open: the sample's best of those that hold their states, elsewhere the one with the highest return"
     return -1 if bundled_episodes(dataset) else int(dataset.episode_return.argmax())
+
+
+def chosen_episode(
+    dataset: Dataset,
+    episode: int,  # -1: `best_episode`
+    step: int,  # the state to begin at; -1: the middle
+) -> int:
+    "The episode that a job's parameters name; ValueError, which names the parameter, for one that isn't there"
+    if not -1 <= episode < dataset.num_episodes:
+        expected = f"-1 (the best) or a number from 0 to {dataset.num_episodes - 1}"
+        raise ValueError(f"episode is {episode}, expected {expected}: {show_path(dataset.folder)} has no more")
+    number = best_episode(dataset) if episode == -1 else episode
+    last = len(bundled_episodes(dataset)[0].record.action) if number < 0 else int(dataset.length[number])
+    if not -1 <= step <= last:
+        raise ValueError(f"step is {step}, expected -1 (the middle) or a number from 0 to {last} in episode {number}")
+    return number
 
 # %% ../../nbs/widgets.inspector.ipynb #c420f39d
 class Inspector(widgets.VBox):
