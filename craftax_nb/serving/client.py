@@ -136,6 +136,16 @@ def _repeat_request(self: RemoteLabeller, method: str, path: str, content: dict 
         time.sleep(pause)
 
 # %% ../../nbs/serving.client.ipynb #9d3ea0b5
+def _tls_problem(text: str) -> str:  # "" where asking again may help
+    "What is wrong with an encrypted connection, and what helps, by the words of OpenSSL"
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        reason = text.partition("verify failed: ")[2].partition(" (_ssl")[0] or "it can't be verified"
+        return f"its certificate isn't trusted here ({reason}): name the server's certificate in CRAFTAX_NB_CA_FILE"
+    if "WRONG_VERSION_NUMBER" in text or "RECORD_LAYER_FAILURE" in text:
+        return "it doesn't speak https: give its address with http://"
+    return ""
+
+
 @patch
 def _try_request(
     self: RemoteLabeller, method: str, path: str, content: dict | None
@@ -148,6 +158,8 @@ def _try_request(
         if response.status_code == 200:
             return response.json(), ""
     except httpx.TransportError as e:
+        if problem := _tls_problem(str(e)):
+            raise ServerError(f"label server {self.url}: {problem}") from None
         return None, f"{type(e).__name__} {e}".strip()
     except ValueError as e:
         raise ServerError(f"label server {self.url} does not answer {path} with JSON: is it a label server?") from e

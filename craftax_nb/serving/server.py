@@ -28,7 +28,7 @@ from ..lm.models import ModelError, find_model
 from ..lm.recipe import ORACLE, Recipe, RecipeError, recipe_from_dict
 from .app import Batcher, make_app
 from .client import ServerError, read_token
-from .guard import Limits, guarded
+from .guard import GuardedServer, Limits, guarded
 
 # %% ../../nbs/serving.server.ipynb #f49e8b75
 def find_recipe(
@@ -209,8 +209,7 @@ def _serve(batcher: Batcher, app: FastAPI, sock: socket.socket, args: argparse.N
     limits = Limits()
     options = dict(http=guarded(limits), timeout_keep_alive=limits.keep_alive, timeout_graceful_shutdown=30)
     options |= dict(ssl_certfile=args.certificate, ssl_keyfile=args.key) if args.key else {}
-    config = uvicorn.Config(app, log_level="warning", **options)
-    server = uvicorn.Server(config)
+    server = GuardedServer(uvicorn.Config(app, log_level="warning", **options))
 
     def on_loaded(future):
         server.should_exit |= bool(future.exception())
