@@ -18,14 +18,14 @@ from .dataset import Dataset
 from .dense import codes_of
 from .shards import WORLD, Episode, write_shard
 from .starts import at_start
-from ..jobs.files import resolve, show_path, whole_folder
+from ..jobs.files import reading_problem, resolve, show_path, whole_folder
 from ..world.codes import unpack
 from ..world.env import World
 from ..world.layout import ObsSpec
 
 # %% auto #0
-__all__ = ['LOST_BY_FLOATS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'lost_without', 'cut_episodes', 'whole_data',
-           'ShardsOf']
+__all__ = ['LOST_BY_FLOATS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'opened_source', 'lost_without', 'cut_episodes',
+           'whole_data', 'ShardsOf']
 
 # %% ../../nbs/data.imports.ipynb #c7c2c38c
 class ImportDataError(ValueError):
@@ -44,6 +44,17 @@ class ImportReport:
     lone: int = 0  # last steps of a stretch that have no observation after them
     skipped: dict[str, str] = field(default_factory=dict)  # column -> why it wasn't read
     lost: tuple[str, ...] = ()  # what the source doesn't hold
+
+# %% ../../nbs/data.imports.ipynb #c14f0785
+@contextlib.contextmanager
+def opened_source(file: Path) -> Iterator[None]:
+    "Reading a file inside the block; what a damaged one raises is an ImportDataError that names it"
+    try:
+        yield
+    except Exception as e:  # each library has kinds of its own
+        if isinstance(e, ImportDataError) or (isinstance(e, OSError) and e.errno):
+            raise
+        raise ImportDataError(f"{show_path(file)} is damaged ({reading_problem(e)}); copy it again") from None
 
 # %% ../../nbs/data.imports.ipynb #10d9a0c1
 @patch

@@ -13,7 +13,15 @@ import numpy as np
 
 from .dataset import Dataset
 from .dense import codes_of
-from .imports import ImportDataError, ImportReport, ShardsOf, cut_episodes, lost_without, whole_data
+from craftax_nb.data.imports import (
+    ImportDataError,
+    ImportReport,
+    ShardsOf,
+    cut_episodes,
+    lost_without,
+    opened_source,
+    whole_data,
+)
 from ..jobs.files import read_json, resolve, show_path
 
 # %% auto #0
@@ -94,7 +102,9 @@ def import_minari(
         place = Path(os.environ.get("MINARI_DATASETS_PATH") or "~/.minari/datasets").expanduser() / source
     if not (place / "data" / "metadata.json").exists():
         raise ImportDataError(f"{show_path(place)} has no data/metadata.json; give the folder of a Minari data set")
-    report, about = ImportReport("minari", show_path(place)), read_json(place / "data" / "metadata.json")
+    report, file = ImportReport("minari", show_path(place)), place / "data" / "metadata.json"
+    with opened_source(file):
+        about = dict(read_json(file))
     read = {"hdf5": _hdf5_episodes, "arrow": _arrow_episodes}.get(about.get("data_format", "hdf5"))
     if read is None:
         raise ImportDataError(f"{show_path(place)} has data_format {about['data_format']}, expected hdf5 or arrow")
@@ -108,7 +118,7 @@ def _hdf5_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dict
     except ImportError:
         raise ImportDataError("reading HDF5 needs h5py: pip install 'craftax_nb[imports]'") from None
     file = data / "main_data.hdf5"
-    with h5py.File(file, "r") as groups:
+    with opened_source(file), h5py.File(file, "r") as groups:
         for name in sorted(groups, key=lambda name: int(name.rpartition("_")[2])):
             group, where = groups[name], f"{show_path(file)}, {name}"
             names = known_names(list(group), where, report)
@@ -122,7 +132,8 @@ def _arrow_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dic
     from pyarrow import ipc
 
     for place in sorted((p for p in data.iterdir() if p.is_dir()), key=lambda p: int(p.name)):
-        tables = [ipc.open_file(file).read_all() for file in sorted(place.glob("*.arrow"))]
+        with opened_source(place):
+            tables = [ipc.open_file(file).read_all() for file in sorted(place.glob("*.arrow"))]
         names = known_names(tables[0].column_names, show_path(place), report)
         columns = {here: np.concatenate([_numpy(table[there]) for table in tables]) for here, there in names.items()}
         yield show_path(place), {name: x if name == "obs" else x[:-1] for name, x in columns.items()}
@@ -161,10 +172,9 @@ def _local_tables(place: Path) -> Iterator:
             f"{show_path(place)} holds no *.parquet or *.arrow files; give the folder that holds them"
         )
     for file in files:
-        if file.suffix == ".parquet":
-            yield show_path(file), parquet.read_table(file)
-        else:
-            yield show_path(file), ipc.open_stream(file).read_all()
+        with opened_source(file):
+            table = parquet.read_table(file) if file.suffix == ".parquet" else ipc.open_stream(file).read_all()
+        yield show_path(file), table
 
 
 def _hub_tables(source: str) -> Iterator:

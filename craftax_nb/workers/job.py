@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 from ..jobs.files import project_root, resolve
 from ..jobs.params import ParameterError
 from ..jobs.runs import Run
+from ..jobs.sizes import gpu_memory, machine_memory, size_words
 from ..labelling.chunks import LabelError
 from ..lm.models import ModelError, find_model
 from ..lm.prompt import default_prompt, system_text
@@ -29,6 +31,21 @@ def _python(worker_python: str) -> str:
         raise RecipeError(f"worker_python is {worker_python}, {expected}")
     return python or ""
 
+# %% ../../nbs/workers.job.ipynb #3fa32591
+def _check_weights(
+    model: str,  # a folder, or a hub id, of which nothing is known yet
+    memory: int = 0,  # bytes that they have to fit into; 0: a GPU's, or without one this machine's
+) -> None:
+    "RecipeError for a model whose weights alone take more memory than there is"
+    kinds = [
+        Path(model).glob(f"*.{kind}") for kind in ("safetensors", "bin", "gguf")
+    ]  # the same weights, where several
+    size = max(sum(file.stat().st_size for file in files) for files in kinds)
+    memory = memory or gpu_memory() or machine_memory()
+    if size > memory:
+        needs = f"needs {size_words(size)} for its weights alone, there are {size_words(memory)}"
+        raise RecipeError(f"model is {model}, which {needs}; give a smaller model, or another machine")
+
 # %% ../../nbs/workers.job.ipynb #9da103c1
 def check_label_run(
     run: Run,  # of the job label
@@ -39,7 +56,7 @@ def check_label_run(
         recipe = _recipe_of(p)
         if recipe.model != ORACLE:
             system_text(recipe.prompt)
-            find_model(recipe.model)
+            _check_weights(find_model(recipe.model))
         python = _python(p["worker_python"])
         if p["role"] != "both" and not os.environ.get("REDIS_URL"):
             wanted = "REDIS_URL is not set: it names the server that all machines reach"
