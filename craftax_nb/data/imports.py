@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,8 +52,8 @@ def opened_source(file: Path) -> Iterator[None]:
     "Reading a file inside the block; what a damaged one raises is an ImportDataError that names it"
     try:
         yield
-    except Exception as e:  # each library has kinds of its own
-        if isinstance(e, ImportDataError) or (isinstance(e, OSError) and e.errno):
+    except Exception as e:  # each library has kinds of its own; a cut zip asks for a place before the file
+        if isinstance(e, ImportDataError) or (isinstance(e, OSError) and e.errno not in (None, errno.EINVAL)):
             raise
         raise ImportDataError(f"{show_path(file)} is damaged ({reading_problem(e)}); copy it again") from None
 
