@@ -68,6 +68,8 @@ class Engine(Protocol):
 class TransformersEngine:
     "A language model of transformers on this machine; ModelError where it isn't there, EngineCant for an encoder"
 
+    scores_one_by_one = True  # several chats at once take as long as one after the other
+
     def __init__(
         self,
         model: str = "smollm2",  # as `lm.models.find_model` takes it

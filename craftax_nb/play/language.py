@@ -246,11 +246,18 @@ def _keep(self: LanguagePolicy, turn: Turn, seconds: float) -> None:
 # %% ../../nbs/play.language.ipynb #dd1aa9db
 @patch
 def _ask(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
-    "Asks about these turns together, and writes their lines"
-    began = time.monotonic()
-    (self._score if self.choice == "score" else self._write)(turns, key, n)
-    for turn in turns:
-        self._keep(turn, (time.monotonic() - began) / len(turns))
+    "Asks about these turns, and writes their lines: each at once, where the engine weighs one after the other anyway"
+    ask, parts = (self._score if self.choice == "score" else self._write), [turns]
+    if self.choice == "score":
+        if getattr(self.engine, "scores_one_by_one", False):
+            parts = [[turn] for turn in turns]
+        chats = [turn.chat for turn in turns]  # an endpoint may read a chat once for each name
+        self.limit.check(count_characters(chats), 0, first=len(self.words))
+    for part in parts:
+        began = time.monotonic()
+        ask(part, key, n)
+        for turn in part:
+            self._keep(turn, (time.monotonic() - began) / len(part))
 
 
 @patch
@@ -270,7 +277,6 @@ def count_characters(chats: list[list[dict]]) -> int:
 def _score(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     "Weighs all actions, and draws one"
     chats = [turn.chat for turn in turns]
-    self.limit.check(count_characters(chats), 0, first=len(self.words))  # an endpoint reads a chat once for each name
     scores = np.zeros((n, len(self.words)), np.float32)
     for turn, score in zip(turns, self.engine.score(chats, self.words)):
         scores[turn.row] = score.log_likelihoods / (self.temperature or 1)
