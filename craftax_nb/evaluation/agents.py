@@ -33,7 +33,7 @@ def named_checkpoints(
     out = {}
     for name in split_paths(str(names)):
         newest = _find(name)
-        is_run = newest.parent.name == "checkpoints" and resolve(name) != newest
+        is_run = newest.parent.name == "checkpoints" and step_of(newest) >= 0 and resolve(name) != newest
         folders = run_checkpoints(newest.parent.parent) if is_run and every_step else [newest]
         if len(folders) == 1:
             out[name] = newest
@@ -94,11 +94,12 @@ def agent_table(
             "agent": name,
             "kind": agent.meta["kind"],
             "step": agent.meta["step"],
-            "network": f"{agent.spec.net} {agent.spec.depth} x {agent.spec.width}",
+            "network": agent.foreign.name if agent.foreign else f"{spec.net} {spec.depth} x {spec.width}",
             "reads": agent.recipe.model if agent.recipe else "",
             "git": agent.meta.get("git", ""),
         }
         for name, agent in agents.items()
+        for spec in (agent.spec,)
     ]
     return pd.DataFrame(rows).set_index("agent")
 

@@ -74,7 +74,7 @@ def _numbers(canvas: ImageDraw.ImageDraw, y: int, recording: Record, to_go: np.n
         f"step {t} of {len(recording.action)}": INK,
         f"return so far {recording.reward[:t].sum():.1f}": INK,
         f"return to go {to_go[t]:.2f}": GREEN,
-        f"V {recording.value[t]:.2f}": BLUE,
+        "no V" if np.isnan(recording.value[t]) else f"V {recording.value[t]:.2f}": BLUE,
         f"entropy {entropy(recording.logits[t]):.2f} nats": INK,
     }
     for i, (line, ink) in enumerate(lines.items()):
@@ -104,11 +104,12 @@ def _action_bars(
 def _curves(canvas: ImageDraw.ImageDraw, y: int, width: int, recording: Record, to_go: np.ndarray, t: int) -> None:
     "Curves of V and of the return to go over the episode, from row `y` on"
     value = recording.value
-    low, high = float(min(value.min(), to_go.min())), float(max(value.max(), to_go.max()))
+    curves = {GREEN: to_go} | ({} if np.isnan(value).all() else {BLUE: value})  # an agent may give none
+    low, high = (float(f([f(curve) for curve in curves.values()])) for f in (np.min, np.max))
     x = 8 + np.arange(len(value)) * (width - 16) / max(1, len(value) - 1)
     for step in np.flatnonzero(recording.reward > 0.5):
         canvas.line((x[step], y + 22, x[step], y + 76), fill=(60, 80, 60), width=1)
-    for curve, ink in ((to_go, GREEN), (value, BLUE)):
+    for ink, curve in curves.items():
         rows = y + 72 - 46 * (curve - low) / max(high - low, 1e-6)
         points = list(zip(x.tolist(), rows.tolist(), strict=True))
         if len(points) > 1:

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['AGENT', 'CheckpointError', 'DamagedState', 'DatasetError', 'sample_folder', 'split_paths', 'step_of',
            'run_checkpoints', 'trained_on', 'own_folders', 'check_safetensors', 'check_checkpoint', 'find_checkpoint',
-           'newest_state', 'find_dataset']
+           'checkpoint_identity', 'newest_state', 'find_dataset']
 
 # %% ../../nbs/jobs.checkpoints.ipynb #435735cb
 import csv
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import craftax_nb
 from .files import read_json, remove_whole, resolve, show_path, sync_path
+from .modules import ModulePolicy, check_module, module_checksums, module_policy
 from .schema import Count, FileSchema
 
 # %% ../../nbs/jobs.checkpoints.ipynb #496ea54c
@@ -111,7 +112,7 @@ def check_safetensors(path: Path) -> str:  # "" if the file is complete, else wh
 AGENT = FileSchema(
     required={"kind": str, "files": dict[str, str]},  # of each file of weights: its size and CRC-32
     optional={
-        "framework": ("flax", "torch"),
+        "framework": ("flax", "torch", "onnx", "layers"),
         "step": Count,
         "env_name": str,
         "spec": dict,
@@ -123,6 +124,7 @@ AGENT = FileSchema(
         "git": str,
         "dtype": str,
         "parameters": dict,
+        "mapping": dict,  # of an imported network: which numbers it reads
     },
     version="format",
     known=(1,),
@@ -142,7 +144,8 @@ def check_checkpoint(folder: Path) -> str:  # "" if it looks complete, else what
     for file in folder.glob("*.safetensors"):
         if problem := check_safetensors(file):
             return problem
-    if not (folder / "weights.safetensors").exists() and not (weights.is_dir() and any(weights.iterdir())):
+    files = [folder / "weights.safetensors", folder / "weights.onnx"]
+    if not any(map(os.path.exists, files)) and not (weights.is_dir() and any(weights.iterdir())):
         return "it has no weights"
     for name, checksum in agent["files"].items():
         if not (folder / name).is_file():
@@ -153,14 +156,16 @@ def check_checkpoint(folder: Path) -> str:  # "" if it looks complete, else what
 
 # %% ../../nbs/jobs.checkpoints.ipynb #69951ba2
 def find_checkpoint(
-    path: str | Path,  # a checkpoint, a run's folder (its newest), sample/ppo, sample/awr, ...
-) -> Path:  # a folder with agent.json
+    path: str | Path,  # a checkpoint, a run's folder (its newest), sample/ppo, or a class: module:Class@state
+) -> Path:  # a folder with agent.json; for a class what was given
     "The folder of the checkpoint that `path` names; raises CheckpointError with what is wrong and what to give"
     help = "give a checkpoint or a run folder, for example sample/ppo"
     if not str(path):
         raise CheckpointError(f"no checkpoint given; {help}")
     folder = _folder(path)
     if not os.path.isdir(folder):  # which a name that is too long is not, either
+        if policy := module_policy(path):
+            return _checked_class(policy)
         raise CheckpointError(f"there is no folder {_short(path)}; {help}")
     if not (folder / "agent.json").exists():
         run_dir = folder.parent if folder.name == "checkpoints" else folder
@@ -171,6 +176,24 @@ def find_checkpoint(
     if problem := check_checkpoint(folder):
         raise CheckpointError(f"{show_path(folder)} can't be read: {problem}; {help}")
     return folder
+
+# %% ../../nbs/jobs.checkpoints.ipynb #7181a317
+def _checked_class(policy: ModulePolicy) -> Path:
+    "The name of a class that plays; raises CheckpointError for what its files tell is wrong"
+    problem = check_module(policy)
+    if not problem and policy.state.endswith(".safetensors"):
+        problem = check_safetensors(resolve(policy.state))
+    if problem:
+        raise CheckpointError(f"{problem}; a class is named module:Class, with weights module:Class@file")
+    return Path(f"{policy}@{policy.state}" if policy.state else str(policy))
+
+# %% ../../nbs/jobs.checkpoints.ipynb #e0e80820
+def checkpoint_identity(
+    folder: Path,  # as `find_checkpoint` gives it
+) -> str:
+    "What differs for two checkpoints that aren't the same; OSError where it can't be read"
+    policy = module_policy(folder)
+    return json.dumps(module_checksums(policy)) if policy else (folder / "agent.json").read_text()
 
 # %% ../../nbs/jobs.checkpoints.ipynb #b70309bf
 def newest_state(

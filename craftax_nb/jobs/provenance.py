@@ -19,7 +19,14 @@ import tempfile
 from pathlib import Path
 
 import craftax_nb
-from .checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
+from craftax_nb.jobs.checkpoints import (
+    CheckpointError,
+    DatasetError,
+    checkpoint_identity,
+    find_checkpoint,
+    find_dataset,
+    split_paths,
+)
 from .files import git_revision, project_root, read_json
 from .schema import Count, FileSchema
 
@@ -111,7 +118,7 @@ def _input_hash(path: str, labels: bool) -> str:
     except (DatasetError, OSError, ValueError, KeyError):
         pass
     try:
-        return short_hash((find_checkpoint(path) / "agent.json").read_text())
+        return short_hash(checkpoint_identity(find_checkpoint(path)))
     except (CheckpointError, OSError, ValueError):
         return ""
 

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from ..nets.agent import Agent
 from .engine import Slots, play_on_host, play_segment, start_slots
-from .policy import Policy, UniformPolicy, as_policy
+from .policy import ForcedFirst, Policy, UniformPolicy, as_policy
 from .reader import SEGMENT, Reader
 from .types import Record
 from ..world.env import World
@@ -102,7 +102,7 @@ def start(
     keys: jax.Array,  # (n,) the luck of each
 ) -> Slots:
     "Slots in which an episode begins with each state"
-    if self.policy.on_host:  # JAX can't take it as an argument; it keeps its memory itself
+    if not isinstance(self.policy, ForcedFirst):  # JAX can't take it as an argument; it keeps its memory itself
         return start_slots(UniformPolicy(0), states, keys, world=self.world, history=self.history)
     return start_slots(self.policy, states, keys, world=self.world, history=self.history)
 

@@ -23,7 +23,7 @@ __all__ = ['Policy', 'draw_actions', 'NetworkPolicy', 'UniformPolicy', 'ForcedFi
 class Policy(Protocol):
     "Whatever chooses actions"
 
-    on_host: ClassVar[bool]  # True: `act` is Python that JAX can't compile
+    on_host: bool  # True: `act` is called step by step, from Python
     hidden_dim: int  # width of the hidden states that it reads; 0: none
 
     def initial(self, n: int) -> Any:
@@ -47,7 +47,11 @@ class NetworkPolicy(struct.PyTreeNode):
     "An agent's network, which draws its actions"
 
     agent: Agent
-    on_host: ClassVar[bool] = False
+
+    @property
+    def on_host(self) -> bool:
+        "True for somebody else's network: it could be compiled, but the game's step would be compiled again with it"
+        return self.agent.foreign is not None
 
     @property
     def hidden_dim(self) -> int:
@@ -89,7 +93,10 @@ class ForcedFirst(struct.PyTreeNode):
 
     policy: Any
     action: Any = np.int32(-1)  # () or (n,) int32; -1: what the policy chooses
-    on_host: ClassVar[bool] = False
+
+    @property
+    def on_host(self) -> bool:
+        return self.policy.on_host
 
     @property
     def hidden_dim(self) -> int:
@@ -142,4 +149,5 @@ def as_policy(
     "A policy as the engine plays it: an agent becomes its network's policy, and a first action may be forced"
     if isinstance(policy, Agent):
         policy = NetworkPolicy(policy)
-    return policy if policy.on_host or isinstance(policy, ForcedFirst) else ForcedFirst(policy)
+    takes_first = isinstance(policy, NetworkPolicy) or not policy.on_host
+    return ForcedFirst(policy) if takes_first and not isinstance(policy, ForcedFirst) else policy

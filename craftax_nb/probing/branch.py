@@ -117,7 +117,7 @@ def _play_segment(
         plays = player.slot_episode[block, slots]
         reward = np.where(record.alive, record.reward, 0)[:steps].astype(np.float64)
         after = player.blocks[block]
-        out["played"][plays] += (discounts @ reward)[slots]
+        out["played"][plays] += (discounts[: len(reward)] @ reward)[slots]  # a block may end before
         out["total"][plays] = np.asarray(after.episode_return)[slots]
         out["lengths"][plays] = np.asarray(after.step)[slots] - begun
         out["terminated"][plays] = died = np.asarray(after.terminated)[slots]
