@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,20 +16,21 @@ import pandas as pd
 
 from ..data.about import WORLD
 from ..data.shards import write_shard
-from .results import Results
+from .results import ARRAYS, Results
 from .rollout import gather_results
 from .stats import bootstrap_means, expanded_level, interval, paired_difference
 from ..jobs.files import remove_whole
 from ..jobs.journal import LEAST_EPISODES, too_few
 from ..lm.endpoint import open_engine
+from ..play.engine import floors
 from ..play.episodes import SLOTS_PER_BLOCK, EpisodePlayer
 from ..play.language import FixedPolicy, LanguagePolicy, make_chat, play_prompt
 from ..play.transcript import Limit, LimitReached, Transcript
-from ..play.types import episode_steps, join_steps, to_episode
+from ..play.types import all_codes, episode_steps, join_steps, to_episode
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['OF_THE_PLAY', 'PROTOCOLS', 'play_policy', 'save_episodes', 'choices_of', 'blind_twin', 'information',
+__all__ = ['OF_THE_PLAY', 'PROTOCOLS', 'play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information',
            'achievement_table', 'readable_achievements', 'language_conclusion', 'plot_player', 'job_settings',
            'language_player', 'progress', 'unreadable_share']
 
@@ -37,7 +39,7 @@ OF_THE_PLAY = ("logits", "log_prob", "achievements")  # what is recorded besides
 
 
 def play_policy(
-    policy,  # of the host; one with `episodes` is told which episode is in which row
+    policy,  # or an agent that reads no hidden states; a policy with `episodes` is told which one is in which row
     world: World,
     episodes: int,
     seed: int = 0,
@@ -70,6 +72,22 @@ def play_policy(
         each_step(steps, len(ended))
     recordings = [join_steps(parts[e], ended[e]["codes"]) for e in sorted(ended)]
     return gather_results(world, seed, ended, recordings, time.time() - began, max_steps), why
+
+# %% ../../nbs/evaluation.language.ipynb #ec024ba0
+def cut_like(
+    results: Results,  # of another agent on the same worlds, with every episode recorded
+    model: Results,  # the language model's, stopped by a limit
+) -> Results:
+    "The other agent's episodes, cut where the limit cut the language model's"
+    columns = {name: getattr(results, name).copy() for name in ARRAYS}
+    for e in np.flatnonzero(model.cut & (model.lengths < results.lengths)):
+        recording, n = results.recordings[e], int(model.lengths[e])
+        columns["returns"][e], columns["lengths"][e] = recording.reward[:n].sum(), n
+        columns["achievements"][e] = recording.achievements[n - 1]
+        columns["floors"][e] = np.asarray(floors(results.world.spec, all_codes(recording)[: n + 1])).max()
+        columns["terminated"][e] = columns["truncated"][e] = False
+        columns["cut"][e] = True
+    return replace(results, **columns)
 
 # %% ../../nbs/evaluation.language.ipynb #c9d72181
 def save_episodes(
@@ -234,7 +252,7 @@ def language_player(
     "The player of a run; ValueError and EngineError, one sentence, where it can't play, before anything is computed"
     s, transcript = settings, Transcript(run.dir / "transcript.jsonl")
     limit = Limit(s["token_limit"], s["cost_limit"], s["prompt_price"], s["answer_price"])
-    limit.prompt_tokens, limit.tokens = (int(transcript.total(name)) for name in ("prompt_tokens", "tokens"))
+    transcript.spent(limit)
     world = World(s["env_name"])
     play_prompt(s["prompt"], world)
     engine = open_engine(s["model"], s["engine_url"], s["tokenizer"], s["threads"], s["timeout"], s["slots"])

@@ -132,6 +132,7 @@ class Turn:
     log_probs: np.ndarray | None = None  # (actions,) of the choice by score
     answers: tuple = ()
     failures: tuple = ()
+    characters: int = 0  # of the questions
     prompt_tokens: int = 0
     tokens: int = 0
 
@@ -240,7 +241,13 @@ def _keep(self: LanguagePolicy, turn: Turn, seconds: float) -> None:
         row |= {"answers": [a.text for a in turn.answers], "failures": [*turn.failures]}
         row["logprobs"] = [a.log_prob for a in turn.answers if a.log_prob == a.log_prob]
     cost = self.limit.price(turn.prompt_tokens, turn.tokens)
-    row |= {"prompt_tokens": turn.prompt_tokens, "tokens": turn.tokens, "seconds": round(seconds, 4), "cost": cost}
+    row |= {
+        "characters": turn.characters,
+        "prompt_tokens": turn.prompt_tokens,
+        "tokens": turn.tokens,
+        "seconds": round(seconds, 4),
+        "cost": cost,
+    }
     self.transcript.add(row)
 
 # %% ../../nbs/play.language.ipynb #dd1aa9db
@@ -249,10 +256,10 @@ def _ask(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     "Asks about these turns, and writes their lines: each at once, where the engine weighs one after the other anyway"
     ask, parts = (self._score if self.choice == "score" else self._write), [turns]
     if self.choice == "score":
-        if getattr(self.engine, "scores_one_by_one", False):
-            parts = [[turn] for turn in turns]
-        chats = [turn.chat for turn in turns]  # an endpoint may read a chat once for each name
-        self.limit.check(count_characters(chats), 0, first=len(self.words))
+        once = getattr(self.engine, "scores_one_by_one", False)
+        parts = [[turn] for turn in turns] if once else parts
+        first = 1 if once else len(self.words)  # an endpoint may read a chat once for each name
+        self.limit.check(count_characters([turn.chat for turn in turns]), 0, first)
     for part in parts:
         began = time.monotonic()
         ask(part, key, n)
@@ -263,6 +270,7 @@ def _ask(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
 @patch
 def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, chat: list[dict]) -> None:
     "Counts what a question took"
+    turn.characters += count_characters([chat])
     turn.prompt_tokens += prompt_tokens
     turn.tokens += tokens
     self.limit.spend(prompt_tokens, tokens, count_characters([chat]))

@@ -32,6 +32,7 @@ TRANSCRIPT = FileSchema(
         "answers": list[str],  # what it wrote; two where the first couldn't be read
         "failures": list[str],  # why an answer couldn't be read
         "logprobs": list[float],  # of every action (score), or of each answer
+        "characters": Count,  # of what it was asked
         "prompt_tokens": Count,
         "tokens": Count,  # written
         "seconds": float,
@@ -83,6 +84,12 @@ class Transcript:
         "The sum of a field over all lines"
         return sum(row.get(name, 0) for row in self.rows.values())
 
+    def spent(self, limit: Limit) -> Limit:
+        "The limit with what all lines took counted in"
+        for row in self.rows.values():
+            limit.spend(row.get("prompt_tokens", 0), row.get("tokens", 0), row.get("characters", 0))
+        return limit
+
 # %% ../../nbs/play.transcript.ipynb #95f5f51d
 class LimitReached(RuntimeError):
     "The next question could pass the limit on tokens or money"
@@ -132,4 +139,5 @@ def spend(self: Limit, prompt_tokens: int, tokens: int, characters: int) -> None
     "Counts what a question has taken"
     self.prompt_tokens += prompt_tokens
     self.tokens += tokens
-    self.per_character = max(self.per_character, prompt_tokens / max(1, characters))
+    if characters:
+        self.per_character = max(self.per_character, prompt_tokens / characters)
