@@ -7,11 +7,12 @@ __all__ = ['TIMES', 'Killed', 'KillPoints', 'tear', 'disturbed', 'left_by', 'che
 
 # %% ../../nbs/jobs.crashes.ipynb #02046b35
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from .checkpoints import run_checkpoints, step_of
-from .files import CrashPoints
+from .files import CrashPoints, read_json
 from .rerun import compare_metrics
 from .runs import Run, metric_rows
 
@@ -82,11 +83,18 @@ def _stopping(run: Run, stop: int):
 TIMES = ("status.json", "attempts.jsonl", "params.json", "metrics.jsonl", "journal.md", "git.diff")
 
 
+def _content(path: Path) -> bytes:
+    "A file's bytes; a record's without its checksum, which covers names and times, and when it was written"
+    if path.suffix != ".json" or not isinstance(record := read_json(path), dict):
+        return path.read_bytes()
+    return json.dumps({name: value for name, value in record.items() if name != "written"}).encode()
+
+
 def left_by(run_dir: Path) -> dict[str, bytes]:  # name -> content; without records of when and where, and the metrics
     "What a run left, with the names of its own folder made alike"
     files = [p for p in run_dir.rglob("*") if p.is_file() and p.name not in TIMES and not p.name.startswith(".lock")]
     alike = lambda data: data.replace(str(run_dir).encode(), b"RUN").replace(run_dir.name.encode(), b"NAME")
-    return {str(p.relative_to(run_dir)): alike(p.read_bytes()) for p in sorted(files)}
+    return {str(p.relative_to(run_dir)): alike(_content(p)) for p in sorted(files)}
 
 # %% ../../nbs/jobs.crashes.ipynb #30e8691a
 def check_same_files(run_dir: Path, other: Path, ignore: tuple[str, ...] = ()) -> None:

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from fastapi.responses import JSONResponse
 from fastcore.basics import patch
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from .guard import Limits, Turnstile, check_host, check_json, guarded, read_body
+from .guard import GuardedServer, Limits, Turnstile, check_host, check_json, guarded, read_body
 from .request import read_request
 
 # %% ../../nbs/serving.app.ipynb #034a267f
@@ -202,11 +202,15 @@ def make_app(
     return app
 
 # %% ../../nbs/serving.app.ipynb #03ab2ccf
+_readers = ThreadPoolExecutor(1, "request")  # one body at a time: while it is parsed, nothing else of Python runs
+
+
 async def _answer_states(batcher: Batcher, labeller, body: bytes, max_states: int) -> JSONResponse:
     "The vectors of a request's states; raises HTTPException"
     recipe = labeller.recipe
     sees = getattr(recipe, "text_format", "") == "image"
-    states = await asyncio.to_thread(read_request, body, recipe.history, max_states, sees)
+    arguments = (body, recipe.history, max_states, sees)
+    states = await asyncio.get_running_loop().run_in_executor(_readers, read_request, *arguments)
     try:
         hidden = await asyncio.wrap_future(batcher.submit(states.codes, states.past))
     except Exception as e:
@@ -225,7 +229,7 @@ def serve_in_background(
     "Serves on this machine alone, from a thread, for as long as the block runs"
     with socket.create_server(("127.0.0.1", port)) as sock:
         options = dict(http=guarded(limits), timeout_keep_alive=limits.keep_alive, timeout_graceful_shutdown=10)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **options))
+        server = GuardedServer(uvicorn.Config(app, log_level="warning", **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
         thread.start()
         try:

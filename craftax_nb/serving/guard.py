@@ -84,7 +84,18 @@ def _watch_headers(self: GuardedProtocol):
     if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
         self._stop_timer()
     elif self._header_timer is None:
-        self._header_timer = self.loop.call_later(self.limits.header_seconds, self.transport.abort)
+        due = self.loop.time() + self.limits.header_seconds
+        self._header_timer = self.loop.call_at(due, self._headers_overdue, due)
+
+
+@patch
+def _headers_overdue(self: GuardedProtocol, due: float):
+    "Closes the connection, unless this process was too busy on time: then what has come meanwhile is read first"
+    now = self.loop.time()
+    if now - due < 0.25:
+        self.transport.abort()
+    else:
+        self._header_timer = self.loop.call_at(now + 0.25, self._headers_overdue, now + 0.25)
 
 
 @patch
