@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['IMPORTED', 'Agent', 'random_agent', 'save_agent', 'not_finite', 'checksums', 'check_files', 'save_arrays',
-           'load_arrays', 'write_weights', 'read_weights', 'read_meta', 'foreign_agent', 'check_values', 'load_agent']
+           'load_arrays', 'write_weights', 'read_weights', 'read_meta', 'foreign_agent', 'check_have_values',
+           'load_agent']
 
 # %% ../../nbs/nets.agent.ipynb #8d341e15
 import json
@@ -302,7 +303,7 @@ def foreign_agent(
     return Agent(NetSpec(foreign.env_name, width=8, depth=1), None, meta=meta, foreign=foreign, **options)
 
 # %% ../../nbs/nets.agent.ipynb #5a419feb
-def check_values(agents: Iterable[Agent]) -> None:
+def check_have_values(agents: Iterable[Agent]) -> None:
     "Raises `ValueError` where an agent gives no value, so that there is nothing to inspect or probe"
     for agent in agents:
         if not agent.has_value:

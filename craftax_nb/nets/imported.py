@@ -16,7 +16,7 @@ import numpy as np
 from ..jobs.checkpoints import CheckpointError, check_safetensors
 from ..jobs.files import resolve
 from .foreign import Foreign, check_foreign
-from .mapping import PACKED, mapping_problem, observe
+from .mapping import PACKED, mapped, mapping_problem
 
 # %% ../../nbs/nets.imported.ipynb #773f10d1
 _FIELDS = ("env_name", "observation", "input", "logits", "value", "memory", "layers", "gamma", "upstream_exact")
@@ -193,5 +193,5 @@ def imported_network(
         raise CheckpointError(f"there is no file {file}")
     net = kinds[file.suffix](file, mapping)
     named = {name: mapping[name] for name in ("gamma", "upstream_exact") if name in mapping}
-    asked = {"observe": partial(observe, mapping), "step": net.step, "initial": net.initial}
+    asked = {"observe": partial(mapped, mapping), "step": net.step, "initial": net.initial}
     return check_foreign(Foreign(name or file.name, mapping["env_name"], **asked, files=files or {}, **named))
