@@ -86,6 +86,7 @@ def _one_line(e: Exception) -> str:
     return f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
 
 # %% ../../nbs/nets.foreign.ipynb #5515d191
+@partial(jax.jit, static_argnums=0)  # outside of compiled code too, where each call would compile its callback anew
 def ask_on_host(
     foreign: Foreign,
     codes: jax.Array,  # (..., width) uint8; with a memory (n, width) or (steps, n, width)
