@@ -19,7 +19,7 @@ from ..evaluation.agents import common_world
 from ..jobs.files import show_path
 from ..jobs.markup import as_markdown
 from ..labelling.store import LabelError, load_labels
-from ..nets.agent import Agent, random_agent
+from ..nets.agent import Agent, check_have_values, random_agent
 from ..play.episodes import sample_states
 from .bases import encode_states, find_states
 from .branch import agreement, branch, calibration, changes, plot_calibration, plot_changes
@@ -74,6 +74,7 @@ def choose(
 ) -> Study:  # without bases from play and without probes
     "Loads what the parameters name; ValueError, one sentence, where they don't fit together"
     env_name = common_world(agents).env_name
+    check_have_values(agents.values())
     chosen, labelled = suites(env_name, suite_names), None
     if labelled_suites != "all":
         labelled = frozenset([s.name for s in suites(env_name, labelled_suites)] + ["saved"])
@@ -343,6 +344,9 @@ def linear_part(
     codes = dataset.codes(rows)
     hidden = None if labels is None else np.asarray(labels.hidden[labels.pointer[rows]], np.float32)
     sources = _representations(study, codes, hidden)
+    if not sources:
+        print("no linear probes: none of these agents is a network whose layers are known")
+        return None
     try:
         linear, alike = linear_table(sources, codes, dataset.episodes_at(rows), seed=seed), cka_table(sources)
     except ValueError as e:
@@ -368,10 +372,10 @@ def _stored_labels(study: Study):
 
 
 def _representations(study: Study, codes: np.ndarray, hidden: np.ndarray | None) -> dict[str, np.ndarray]:
-    "The hidden states, and the activations of each agent's last layers; agents whose hidden states lack are left out"
+    "The hidden states, and the activations of our networks' last layers; agents whose hidden states lack are left out"
     sources = {} if hidden is None else {"the language model": hidden}
     for name, agent in study.agents.items():
-        if agent.spec.hidden_dim and hidden is None:
+        if agent.foreign or agent.spec.hidden_dim and hidden is None:
             continue
         layers = activations(agent, codes, hidden if agent.spec.hidden_dim else None)
         last = agent.spec.depth - 1

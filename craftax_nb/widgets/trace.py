@@ -15,7 +15,7 @@ from ..data.dataset import Dataset
 from ..data.returns import returns_to_go
 from ..data.shards import Episode
 from ..labelling.store import LabelError, load_labels
-from ..nets.agent import Agent
+from ..nets.agent import Agent, check_have_values
 from ..world.env import World
 from ..world.text import describe
 
@@ -191,7 +191,8 @@ def check_games(
     env_name: str,  # of the data set
     agents: Sequence[Agent],
 ) -> None:
-    "ValueError where an agent was trained for the other game"
+    "ValueError where an agent was trained for the other game, or gives no value"
+    check_have_values(agents)
     for agent in agents:
         if agent.spec.env_name != env_name:
             raise ValueError(
