@@ -25,6 +25,10 @@ __all__ = ['CURVES', 'LAST', 'make_ppo', 'data_note', 'plot_learning', 'late_ach
 # %% ../../nbs/online.job.ipynb #b079d3c3
 def _net_like(start: Agent, wanted: NetSpec, checkpoint: str) -> NetSpec:
     "The network of the agent to start from; ValueError where it is another kind than the wanted one"
+    if start.foreign:
+        raise ValueError(
+            f"checkpoint: {checkpoint} is somebody else's network, which PPO can't train; give an agent of ours"
+        )
     kind = lambda spec: (spec.env_name, spec.net, spec.intrinsic_critic, spec.hidden_dim)
     if kind(start.spec) != kind(wanted):
         expected = f"a plain agent of {wanted.env_name} with net {wanted.net} and the parameter's bonus"

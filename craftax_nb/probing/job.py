@@ -344,10 +344,9 @@ def linear_part(
     codes = dataset.codes(rows)
     hidden = None if labels is None else np.asarray(labels.hidden[labels.pointer[rows]], np.float32)
     sources = _representations(study, codes, hidden)
-    if not sources:
-        print("no linear probes: none of these agents is a network whose layers are known")
-        return None
     try:
+        if not sources:
+            raise ValueError("none of these agents is a network whose layers are known")
         linear, alike = linear_table(sources, codes, dataset.episodes_at(rows), seed=seed), cka_table(sources)
     except ValueError as e:
         print(f"no linear probes: {e}")
@@ -355,8 +354,9 @@ def linear_part(
     figures = {"linear": plot_probes(linear), "cka": plot_cka(alike)}
     text = f"{len(rows)} states of {show_path(dataset.folder)}; scores are over held-out episodes."
     tables = [linear, alike.reset_index()]
-    section = Section("What can be read off", text, list(figures.values()), tables, folded=True)
-    return Part(section, figures, {"linear": linear})
+    return Part(
+        Section("What can be read off", text, list(figures.values()), tables, folded=True), figures, {"linear": linear}
+    )
 
 # %% ../../nbs/probing.job.ipynb #4de7bed4
 def _stored_labels(study: Study):
