@@ -354,9 +354,8 @@ def linear_part(
     figures = {"linear": plot_probes(linear), "cka": plot_cka(alike)}
     text = f"{len(rows)} states of {show_path(dataset.folder)}; scores are over held-out episodes."
     tables = [linear, alike.reset_index()]
-    return Part(
-        Section("What can be read off", text, list(figures.values()), tables, folded=True), figures, {"linear": linear}
-    )
+    section = Section("What can be read off", text, list(figures.values()), tables, folded=True)
+    return Part(section, figures, {"linear": linear})
 
 # %% ../../nbs/probing.job.ipynb #4de7bed4
 def _stored_labels(study: Study):
@@ -388,9 +387,8 @@ def novelty_of(
     seed: int = 0,
 ) -> np.ndarray | None:  # (probes,) percentiles; None without a data set
     "How far each probe lies from the data set's states"
-    if study.dataset is None:
-        return None
-    return Novelty.of(study.dataset, seed=seed).percentile(encode_states([p.state for p in study.probes]))
+    states = encode_states([p.state for p in study.probes])
+    return None if study.dataset is None else Novelty.of(study.dataset, seed=seed).percentile(states)
 
 
 def novelty_text(novelty: np.ndarray | None) -> str:
