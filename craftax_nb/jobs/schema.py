@@ -13,6 +13,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Union, get_args, get_origin
 
+from fastcore.basics import patch
+
 from .files import read_record, show_path
 
 # %% ../../nbs/jobs.schema.ipynb #ab4828f6
@@ -86,22 +88,28 @@ class FileSchema:
             raise self.error(f"{where}: {problem}; {self.remedy}")
         return about
 
-    def look(self, path: str | Path) -> tuple:  # what the file holds, and what is wrong with it: "" where nothing is
-        "Reads a file that may be missing, damaged or of another version"
-        try:
-            about, changed = read_record(path)
-        except FileNotFoundError:
-            return None, "it is missing"
-        except (ValueError, RecursionError) as e:
-            return None, f"it is damaged, it is no JSON ({e})"
-        return about, self.problem(about) or (f"it is damaged: {changed}" if changed else "")
+# %% ../../nbs/jobs.schema.ipynb #21280f26
+@patch
+def look(
+    self: FileSchema, path: str | Path
+) -> tuple:  # what the file holds, and what is wrong with it: "" where nothing is
+    "Reads a file that may be missing, damaged or of another version"
+    try:
+        about, changed = read_record(path)
+    except FileNotFoundError:
+        return None, "it is missing"
+    except (ValueError, RecursionError) as e:
+        return None, f"it is damaged, it is no JSON ({e})"
+    return about, self.problem(about) or (f"it is damaged: {changed}" if changed else "")
 
-    def read(self, path: str | Path) -> dict:
-        "What a file holds; raises `error`, one sentence, where anything is wrong with it"
-        about, problem = self.look(path)
-        if problem:
-            raise self.error(f"{show_path(path)}: {problem}; {self.remedy}")
-        return about
+
+@patch
+def read(self: FileSchema, path: str | Path) -> dict:
+    "What a file holds; raises `error`, one sentence, where anything is wrong with it"
+    about, problem = self.look(path)
+    if problem:
+        raise self.error(f"{show_path(path)}: {problem}; {self.remedy}")
+    return about
 
 # %% ../../nbs/jobs.schema.ipynb #b3fad463
 def _short(value) -> str:

@@ -123,8 +123,6 @@ SIZES: dict[str, Callable] = {  # job -> parameters -> bytes of each part
     "label": _labelled,
     "inspect": _returns,
 }
-
-
 _JAX_JOBS = ("train_ppo", "evaluate", "ablate", "probe_values")
 
 
@@ -132,7 +130,7 @@ def _on_gpu(job: str, values: Mapping) -> bool:
     "Whether a job's arrays lie on a GPU where there is one"
     return values.get("device", "cpu") != "cpu" or (job in _JAX_JOBS and not jax_on_cpu())
 
-
+# %% ../../nbs/jobs.sizes.ipynb #1d5d0d7d
 def too_large(
     job: str,
     values: Mapping,  # parameter -> value
@@ -152,7 +150,7 @@ def too_large(
         {"data": parts.get("data", 0)}, values, memory or machine_memory(), "this machine has {} of memory"
     )
 
-
+# %% ../../nbs/jobs.sizes.ipynb #e871f6eb
 def _problem(parts: dict, values: Mapping, room: int, words: str) -> str:
     "A sentence where the parts together don't fit into so many bytes, else nothing"
     if sum(parts.values()) <= room:

@@ -71,15 +71,6 @@ class Agent:
     def net(self) -> ActorCritic:
         return ActorCritic(self.spec)
 
-    def initial(self, n: int):
-        "The memory of `n` fresh episodes; None for a net without memory"
-        return self.foreign.initial(n) if self.foreign else initial_memory(self.spec, n)
-
-    @property
-    def has_value(self) -> bool:
-        "Whether there is a value function; without one all values are NaN"
-        return self.foreign is None or self.foreign.has_value
-
     def tree_flatten(self):
         return (self.params, self.hidden_mean, self.hidden_std), (self.spec, self.foreign)
 
@@ -87,6 +78,18 @@ class Agent:
     def tree_unflatten(cls, static, leaves):
         spec, foreign = static
         return cls(spec, *leaves, foreign=foreign)
+
+# %% ../../nbs/nets.agent.ipynb #5106dd1a
+@patch(as_prop=True)
+def has_value(self: Agent) -> bool:
+    "Whether there is a value function; without one all values are NaN"
+    return self.foreign is None or self.foreign.has_value
+
+
+@patch
+def initial(self: Agent, n: int):
+    "The memory of `n` fresh episodes; None for a net without memory"
+    return self.foreign.initial(n) if self.foreign else initial_memory(self.spec, n)
 
 # %% ../../nbs/nets.agent.ipynb #41fb9dcc
 @patch

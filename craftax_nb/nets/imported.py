@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from fastcore.basics import patch
 
 from ..jobs.checkpoints import CheckpointError, check_safetensors
 from ..jobs.files import resolve
@@ -49,7 +50,7 @@ def _axis(shape) -> int | None:
     "The free axis of an input; None where all are fixed"
     return next((i for i, size in enumerate(shape) if not isinstance(size, int)), None)
 
-
+# %% ../../nbs/nets.imported.ipynb #7044cfcc
 class OnnxNetwork:
     "An ONNX file on the host; `step` and `initial` are those of `Foreign`"
 
@@ -75,38 +76,46 @@ class OnnxNetwork:
                 f"the mapping says {named}, memory {self.memory or 'none'}"
             )
 
-    def initial(self, n: int):
-        "Zeros for each memory; None without one"
-        sizes = {name: list(self.inputs[name].shape) for name in self.memory}
-        for name in sizes if self.batched else ():
-            del sizes[name][self.axes[name]]
-        return {name: np.zeros((n, *size), _narrow(self._dtype(name))) for name, size in sizes.items()} or None
+# %% ../../nbs/nets.imported.ipynb #7a4e1eb1
+@patch
+def initial(self: OnnxNetwork, n: int):
+    "Zeros for each memory; None without one"
+    sizes = {name: list(self.inputs[name].shape) for name in self.memory}
+    for name in sizes if self.batched else ():
+        del sizes[name][self.axes[name]]
+    return {name: np.zeros((n, *size), _narrow(self._dtype(name))) for name, size in sizes.items()} or None
 
-    def _dtype(self, name: str) -> np.dtype:
-        kind = self.inputs[name].type.removeprefix("tensor(").removesuffix(")")
-        return np.dtype({"float": "float32", "double": "float64"}.get(kind, kind))
 
-    def step(self, seen: np.ndarray, memory):
-        "Logits, values and memory of all players"
-        rows = [slice(None)] if self.batched else range(len(seen))
-        parts = [self._run(seen[row], {name: x[row] for name, x in (memory or {}).items()}) for row in rows]
-        join = np.concatenate if self.batched else np.stack
-        out = {name: join([part[name] for part in parts]) for name in parts[0]}
-        flat = lambda name: out[name].reshape(len(seen), -1)
-        new = {name: out[after].astype(memory[name].dtype) for name, after in self.memory.items()}
-        return flat(self.logits), flat(self.value) if self.value else None, new or None
+@patch
+def _dtype(self: OnnxNetwork, name: str) -> np.dtype:
+    kind = self.inputs[name].type.removeprefix("tensor(").removesuffix(")")
+    return np.dtype({"float": "float32", "double": "float64"}.get(kind, kind))
 
-    def _run(self, seen, memory: Mapping) -> dict:
-        "One call: the outputs by name, memories with the player's axis first"
-        shape = lambda name: self.inputs[name].shape
-        place = lambda name, x: np.moveaxis(x, 0, self.axes[name]) if self.batched else x.reshape(shape(name))
-        given = {
-            name: np.ascontiguousarray(place(name, x), self._dtype(name))
-            for name, x in {self.input: seen, **memory}.items()
-        }
-        out = dict(zip(self.outputs, self.session.run(self.outputs, given), strict=True))
-        back = {out: self.axes[name] for name, out in self.memory.items()} if self.batched else {}
-        return {name: np.moveaxis(x, back[name], 0) if name in back else np.asarray(x) for name, x in out.items()}
+
+@patch
+def step(self: OnnxNetwork, seen: np.ndarray, memory):
+    "Logits, values and memory of all players"
+    rows = [slice(None)] if self.batched else range(len(seen))
+    parts = [self._run(seen[row], {name: x[row] for name, x in (memory or {}).items()}) for row in rows]
+    join = np.concatenate if self.batched else np.stack
+    out = {name: join([part[name] for part in parts]) for name in parts[0]}
+    flat = lambda name: out[name].reshape(len(seen), -1)
+    new = {name: out[after].astype(memory[name].dtype) for name, after in self.memory.items()}
+    return flat(self.logits), flat(self.value) if self.value else None, new or None
+
+
+@patch
+def _run(self: OnnxNetwork, seen, memory: Mapping) -> dict:
+    "One call: the outputs by name, memories with the player's axis first"
+    shape = lambda name: self.inputs[name].shape
+    place = lambda name, x: np.moveaxis(x, 0, self.axes[name]) if self.batched else x.reshape(shape(name))
+    given = {
+        name: np.ascontiguousarray(place(name, x), self._dtype(name))
+        for name, x in {self.input: seen, **memory}.items()
+    }
+    out = dict(zip(self.outputs, self.session.run(self.outputs, given), strict=True))
+    back = {out: self.axes[name] for name, out in self.memory.items()} if self.batched else {}
+    return {name: np.moveaxis(x, back[name], 0) if name in back else np.asarray(x) for name, x in out.items()}
 
 # %% ../../nbs/nets.imported.ipynb #70bdf749
 def _narrow(dtype: np.dtype) -> np.dtype:
@@ -154,29 +163,35 @@ class LayerNetwork:
         size = {name[0]: self.weights[f"{name[0]}.weight_hh"].shape[1] for kind, *name in self.layers if kind == "gru"}
         return {name: np.zeros((n, width), np.float32) for name, width in size.items()} or None
 
-    def linear(self, x: np.ndarray, name: str, part: str = "") -> np.ndarray:
-        "A linear layer, with its bias where there is one"
-        return x @ self.weights[f"{name}.weight{part}"].T + self.weights.get(f"{name}.bias{part}", np.float32(0))
+# %% ../../nbs/nets.imported.ipynb #7b517db5
+@patch
+def linear(self: LayerNetwork, x: np.ndarray, name: str, part: str = "") -> np.ndarray:
+    "A linear layer, with its bias where there is one"
+    return x @ self.weights[f"{name}.weight{part}"].T + self.weights.get(f"{name}.bias{part}", np.float32(0))
 
-    def gru(self, x: np.ndarray, h: np.ndarray, name: str) -> np.ndarray:
-        "The next memory, as torch's GRU defines it"
-        sigmoid = lambda x: 1 / (1 + np.exp(-x))
-        (r, z, new), (hr, hz, old) = (np.split(self.linear(y, name, p), 3, 1) for y, p in ((x, "_ih"), (h, "_hh")))
-        z = sigmoid(z + hz)
-        return (1 - z) * np.tanh(new + sigmoid(r + hr) * old) + z * h
 
-    def step(self, x: np.ndarray, memory):
-        "Logits, values and memory of all players"
-        new = {}
-        for kind, *name in self.layers:
-            if kind == "linear":
-                x = self.linear(x, name[0])
-            elif kind == "gru":
-                x = new[name[0]] = self.gru(x, memory[name[0]], name[0])
-            else:
-                x = np.tanh(x) if kind == "tanh" else np.maximum(x, 0)
-        value = self.linear(x, self.value) if self.value else None
-        return self.linear(x, self.logits), value, new or None
+@patch
+def gru(self: LayerNetwork, x: np.ndarray, h: np.ndarray, name: str) -> np.ndarray:
+    "The next memory, as torch's GRU defines it"
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))
+    (r, z, new), (hr, hz, old) = (np.split(self.linear(y, name, p), 3, 1) for y, p in ((x, "_ih"), (h, "_hh")))
+    z = sigmoid(z + hz)
+    return (1 - z) * np.tanh(new + sigmoid(r + hr) * old) + z * h
+
+
+@patch
+def step(self: LayerNetwork, x: np.ndarray, memory):
+    "Logits, values and memory of all players"
+    new = {}
+    for kind, *name in self.layers:
+        if kind == "linear":
+            x = self.linear(x, name[0])
+        elif kind == "gru":
+            x = new[name[0]] = self.gru(x, memory[name[0]], name[0])
+        else:
+            x = np.tanh(x) if kind == "tanh" else np.maximum(x, 0)
+    value = self.linear(x, self.value) if self.value else None
+    return self.linear(x, self.logits), value, new or None
 
 # %% ../../nbs/nets.imported.ipynb #f3c06ed1
 def imported_network(

@@ -24,7 +24,7 @@ NETS = ("mlp", "tiles", "conv", "gru", "mingru")
 RECURRENT = ("gru", "mingru")  # those with a memory
 VECTOR_POOLINGS = ("mean", "attention")
 
-
+# %% ../../nbs/nets.spec.ipynb #a4b80f81
 @dataclass(frozen=True)
 class NetSpec:
     "Shape of an actor-critic network; raises `ValueError` for an unknown `net` and for a size below its least"

@@ -84,11 +84,13 @@ class Transcript:
         "The sum of a field over all lines"
         return sum(row.get(name, 0) for row in self.rows.values())
 
-    def spent(self, limit: Limit) -> Limit:
-        "The limit with what all lines took counted in"
-        for row in self.rows.values():
-            limit.spend(row.get("prompt_tokens", 0), row.get("tokens", 0), row.get("characters", 0))
-        return limit
+# %% ../../nbs/play.transcript.ipynb #afcce043
+@patch
+def spent(self: Transcript, limit: Limit) -> Limit:
+    "The limit with what all lines took counted in"
+    for row in self.rows.values():
+        limit.spend(row.get("prompt_tokens", 0), row.get("tokens", 0), row.get("characters", 0))
+    return limit
 
 # %% ../../nbs/play.transcript.ipynb #95f5f51d
 class LimitReached(RuntimeError):
