@@ -154,7 +154,7 @@ PROTOCOLS = {
 def achievement_table(
     results: Mapping[str, Results],  # by the agent's name, on the same worlds, the language model first
 ) -> pd.DataFrame:  # a row for each agent
-    "Mean achievements of an episode with 95 % intervals, and the language model's paired difference to each other agent"
+    "Mean achievements an episode with 95 % intervals, and the language model's paired difference to each other agent"
     (model, first), *_ = results.items()
     own, rows = first.achievements.sum(1), []
     for name, r in results.items():
