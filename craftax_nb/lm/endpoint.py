@@ -60,10 +60,8 @@ class OpenAIEngine:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise EngineError(f"engine_url is {url!r}, expected an address such as http://node17:8000")
         self.url, self.timeout, self.retries = url if parts.path else f"{url}/v1", timeout, retries
-        near = parts.hostname in ("localhost", "::1") or parts.hostname.startswith("127.")
-        http = openai.DefaultHttpxClient(
-            trust_env=not near
-        )  # a server on this machine is asked directly, whatever proxy is set
+        local = parts.hostname in ("localhost", "::1") or parts.hostname.startswith("127.")
+        http = openai.DefaultHttpxClient(trust_env=not local)  # no proxy between this machine and itself
         how = dict(timeout=openai.Timeout(timeout, connect=min(timeout, 10.0)), max_retries=retries, http_client=http)
         self.client = openai.OpenAI(base_url=self.url, api_key=engine_key(url) or "none", **how)
         self.concurrency, self.refused = concurrency, set()  # refused: options that the endpoint doesn't take

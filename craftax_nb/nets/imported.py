@@ -68,12 +68,12 @@ class OnnxNetwork:
 
     def _check(self, file: Path) -> None:
         "Raises `CheckpointError` unless the mapping names the file's inputs and outputs"
-        asked = {self.logits, *self.memory.values()} | ({self.value} if self.value else set())
-        if {self.input, *self.memory} != set(self.inputs) or not asked <= set(self.outputs):
-            named = f"input {self.input}, logits {self.logits}, value {self.value or 'none'}"
+        outputs = {self.logits, *self.memory.values()} | ({self.value} if self.value else set())
+        if {self.input, *self.memory} != set(self.inputs) or not outputs <= set(self.outputs):
+            expected = f"input {self.input}, logits {self.logits}, value {self.value or 'none'}"
             raise CheckpointError(
                 f"{file.name} reads {', '.join(self.inputs)} and gives {', '.join(self.outputs)}; "
-                f"the mapping says {named}, memory {self.memory or 'none'}"
+                f"the mapping says {expected}, memory {self.memory or 'none'}"
             )
 
 # %% ../../nbs/nets.imported.ipynb #7a4e1eb1
@@ -207,6 +207,6 @@ def imported_network(
     if not file.is_file():
         raise CheckpointError(f"there is no file {file}")
     net = kinds[file.suffix](file, mapping)
-    named = {name: mapping[name] for name in ("gamma", "upstream_exact") if name in mapping}
-    asked = {"observe": partial(mapped, mapping), "step": net.step, "initial": net.initial}
-    return check_foreign(Foreign(name or file.name, mapping["env_name"], **asked, files=files or {}, **named))
+    options = {name: mapping[name] for name in ("gamma", "upstream_exact") if name in mapping}
+    functions = {"observe": partial(mapped, mapping), "step": net.step, "initial": net.initial}
+    return check_foreign(Foreign(name or file.name, mapping["env_name"], **functions, files=files or {}, **options))

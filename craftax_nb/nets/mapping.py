@@ -89,7 +89,7 @@ def _part_problem(part: Mapping, spec: ObsSpec) -> str:
     kinds = [kind for kind in ("tiles", "numbers", "symbolic") if kind in part]
     if len(kinds) != 1 or set(part) - {kinds[0], "scale", "add"}:
         return f"a part of observation has {', '.join(part)}, expected tiles, numbers or symbolic, then scale and add"
-    value, hows = part[kinds[0]], [part]
+    value, scaled = part[kinds[0]], [part]
     if kinds[0] == "symbolic":
         ends = isinstance(value, list) and len(value) == 2 and all(isinstance(x, int) for x in value)
         good = ends and 0 <= value[0] < value[1] <= spec.obs_dim
@@ -103,7 +103,7 @@ def _part_problem(part: Mapping, spec: ObsSpec) -> str:
         how = channel if isinstance(channel, dict) and kinds[0] == "tiles" else {"of": channel}
         if how.get("of") not in known or set(how) - {"of", "scale", "add", "dark"}:
             return f"{kinds[0]} has {channel!r}, expected one of {', '.join(known)}"
-        hows.append(how)
-    numbers = [how[name] for how in hows for name in ("scale", "add", "dark") if name in how]
+        scaled.append(how)
+    numbers = [how[name] for how in scaled for name in ("scale", "add", "dark") if name in how]
     wrong = [x for x in numbers if not isinstance(x, int | float) or isinstance(x, bool)]
     return f"scale, add or dark is {wrong[0]!r}, expected a number" if wrong else ""

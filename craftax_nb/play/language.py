@@ -184,13 +184,14 @@ def act(self: LanguagePolicy, key, codes, hidden_state, memory, first):
             known["logits"][turn.row] = turn.log_probs
             known["log_prob"][turn.row] = turn.log_probs[turn.action]
         if self.history:
-            self.past[turn.episode] = [*self.past[turn.episode], (turn.observation, self._said(turn))][-self.history :]
+            pair = turn.observation, self._past_answer(turn)
+            self.past[turn.episode] = [*self.past[turn.episode], pair][-self.history :]
         self.steps[turn.episode] += 1
     return action, known, memory
 
 
 @patch
-def _said(self: LanguagePolicy, turn: Turn) -> str:
+def _past_answer(self: LanguagePolicy, turn: Turn) -> str:
     "An action of the history, written as the model is to answer"
     return f"{'Action: ' * (self.choice == 'think')}{self.words[turn.action]}"
 
@@ -212,8 +213,8 @@ def _turns(self: LanguagePolicy, codes: np.ndarray, first: np.ndarray) -> list[T
 
 def make_chat(system: str, past: list[tuple[str, str]], observation: str) -> list[dict]:
     "A chat of the system text, the earlier observations and actions, and the present observation"
-    said = [(role, text) for pair in past for role, text in zip(("user", "assistant"), pair)]
-    return [dict(role=role, content=text) for role, text in [("system", system), *said, ("user", observation)]]
+    turns = [(role, text) for pair in past for role, text in zip(("user", "assistant"), pair)]
+    return [dict(role=role, content=text) for role, text in [("system", system), *turns, ("user", observation)]]
 
 # %% ../../nbs/play.language.ipynb #1c518525
 @patch
@@ -314,8 +315,8 @@ def _write(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
             turn.failures = (*turn.failures, failure) if failure else turn.failures
             self._spent(turn, answer.prompt_tokens, answer.tokens, chats[id(turn)])
             wrong = f"That can't be read: {failure}. {ANSWERS[self.choice]}"
-            said = [dict(role="assistant", content=answer.text or "..."), dict(role="user", content=wrong)]
-            chats[id(turn)] = [*chats[id(turn)], *said]
+            request = [dict(role="assistant", content=answer.text or "..."), dict(role="user", content=wrong)]
+            chats[id(turn)] = [*chats[id(turn)], *request]
 
 
 @patch
