@@ -257,9 +257,7 @@ def language_player(
     play_prompt(s["prompt"], world)
     engine = open_engine(s["model"], s["engine_url"], s["tokenizer"], s["threads"], s["timeout"], s["slots"])
     if s["choice"] == "score":
-        engine.score(
-            [make_chat("Answer with one word.", [], "You see a cow.")], ["left"]
-        )  # raises EngineCant early, if it can't
+        engine.score([make_chat("Answer with one word.", [], "You see a cow.")], ["left"])  # EngineCant, if it can't
     how = {name: s[name] for name in ("choice", "text_format", "prompt", "history", "answer_tokens", "seed")}
     how |= dict(temperature=s["sampling_temperature"], transcript=transcript, limit=limit)
     return LanguagePolicy(engine, world, **how)

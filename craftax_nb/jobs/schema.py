@@ -67,9 +67,7 @@ class FileSchema:
     remedy: str  # what a person can do about such a file, the end of the message
     optional: Mapping = field(default_factory=dict)  # field -> kind, for fields that may be missing
     version: str = ""  # the field that holds the format's version; "": the file has none
-    known: tuple[
-        int, ...
-    ] = ()  # the versions that can be read; a file without the field has version 1, unless it is required
+    known: tuple[int, ...] = ()  # the versions that can be read; a file without an optional version has 1
 
     def problem(self, about) -> str:  # "" where there is none
         "What is wrong with the contents of a file"

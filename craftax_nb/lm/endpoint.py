@@ -126,10 +126,7 @@ def _at_once(self: OpenAIEngine, ask: Callable, items: list) -> list:
         return list(pool.map(ask, items))
 
 # %% ../../nbs/lm.endpoint.ipynb #051676c9
-OPTIONAL = {
-    "logprobs": "logprobs",
-    "seed": "seed",
-}  # options that are dropped where they are refused -> the word that names each in a refusal
+OPTIONAL = {"logprobs": "logprobs", "seed": "seed"}  # options that may be dropped -> the word in a refusal of each
 
 
 def choice_schema(choices: list[str]) -> dict:
