@@ -83,5 +83,7 @@ def module_checksums(policy: ModulePolicy) -> dict[str, str]:  # file -> its siz
     "Checksums of the module's source file and of the weights; OSError where one can't be read"
     files = {f"{policy.module}.py": module_file(policy.module)}
     files |= {policy.state: resolve(policy.state)} if policy.state else {}
+    if files[f"{policy.module}.py"] is None:
+        raise FileNotFoundError(f"there is no module {policy.module}")
     data = {name: Path(file).read_bytes() for name, file in files.items()}
     return {name: f"{len(x)}-{zlib.crc32(x):08x}" for name, x in data.items()}

@@ -127,7 +127,7 @@ def load_module(
     policy: ModulePolicy,  # its module is imported: its code runs
 ) -> Foreign:
     "The network of a user's torch class; raises `CheckpointError`, one sentence, where it doesn't fit"
-    net = _made(policy)
+    net = _instance(policy)
     declared = {name: getattr(net, name, default) for name, default in _DECLARED.items()}
     observation = declared.pop("observation")
     if observation not in OBSERVATIONS:
@@ -149,7 +149,7 @@ def load_module(
 _DECLARED = {"env_name": "Craftax-Symbolic-v1", "observation": "symbolic", "gamma": 0.99, "upstream_exact": False}
 
 # %% ../../nbs/nets.foreign.ipynb #22f0e9c5
-def _made(policy: ModulePolicy):
+def _instance(policy: ModulePolicy):
     "An instance of the class, with its weights; raises `CheckpointError` where that fails"
     import torch
 
@@ -157,11 +157,11 @@ def _made(policy: ModulePolicy):
         sys.path.insert(0, str(project_root()))
     doing = f"module {policy.module} can't be imported"
     try:
-        made = getattr(importlib.import_module(policy.module), policy.class_name, None)
-        if not (isinstance(made, type) and issubclass(made, torch.nn.Module)):
-            raise CheckpointError(f"{policy} is {made!r}, expected a class that inherits from torch.nn.Module")
+        policy_class = getattr(importlib.import_module(policy.module), policy.class_name, None)
+        if not (isinstance(policy_class, type) and issubclass(policy_class, torch.nn.Module)):
+            raise CheckpointError(f"{policy} is {policy_class!r}, expected a class that inherits from torch.nn.Module")
         doing = f"{policy} can't be made without arguments"
-        net = made()
+        net = policy_class()
         doing = f"{policy} doesn't take the weights of {policy.state}"
         if policy.state:
             net.load_state_dict(_state(policy.state))
@@ -186,9 +186,8 @@ def _state(file: str) -> Mapping:
 # %% ../../nbs/nets.foreign.ipynb #f5486949
 def _arrays(tree):
     "Tensors as numpy arrays in types that JAX keeps: float64 becomes float32, int64 becomes int32"
-    narrow = {"float64": "float32", "int64": "int32"}
     array = lambda x: np.asarray(x.detach().cpu().numpy() if hasattr(x, "detach") else x)
-    return jax.tree.map(lambda x: (x := array(x)).astype(narrow.get(str(x.dtype), x.dtype)), tree)
+    return jax.tree.map(lambda x: (x := array(x)).astype(jax.dtypes.canonicalize_dtype(x.dtype)), tree)
 
 
 def _fresh(net, n: int):

@@ -13,14 +13,29 @@ from pathlib import Path
 
 import numpy as np
 from fastcore.basics import patch
+from jax.dtypes import canonicalize_dtype
 
 from ..jobs.checkpoints import CheckpointError, check_safetensors
 from ..jobs.files import resolve
+from ..jobs.schema import FileSchema
 from .foreign import Foreign, check_foreign
 from .mapping import PACKED, mapped, mapping_problem
 
 # %% ../../nbs/nets.imported.ipynb #773f10d1
-_FIELDS = ("env_name", "observation", "input", "logits", "value", "memory", "layers", "gamma", "upstream_exact")
+_MAPPING = FileSchema(
+    required={"env_name": str, "observation": list},
+    optional={
+        **dict.fromkeys(
+            ("input", "logits", "value"), str | None
+        ),  # names of an ONNX file's inputs and outputs, or layers
+        "memory": dict[str, str] | None,  # of ONNX: input -> the output that is the next step's
+        "layers": list[str] | None,  # of safetensors
+        "gamma": float,
+        "upstream_exact": bool,
+    },
+    error=CheckpointError,
+    remedy="mend the mapping",
+)
 
 
 def read_mapping(
@@ -38,9 +53,9 @@ def read_mapping(
         raise CheckpointError("mapping: expected a JSON object with env_name and observation, or packed")
     if mapping.get("observation") == "packed":
         mapping = {**mapping, **PACKED}
-    problem = mapping_problem(mapping)
-    if extra := sorted(set(mapping) - set(_FIELDS)):
-        problem = f"it has {', '.join(extra)}, expected {', '.join(_FIELDS)}"
+    problem, fields = mapping_problem(mapping) or _MAPPING.problem(mapping), [*_MAPPING.required, *_MAPPING.optional]
+    if extra := sorted(set(mapping) - set(fields)):
+        problem = f"it has {', '.join(extra)}, expected {', '.join(fields)}"
     if problem:
         raise CheckpointError(f"mapping: {problem}")
     return dict(mapping)
@@ -83,7 +98,7 @@ def initial(self: OnnxNetwork, n: int):
     sizes = {name: list(self.inputs[name].shape) for name in self.memory}
     for name in sizes if self.batched else ():
         del sizes[name][self.axes[name]]
-    return {name: np.zeros((n, *size), _narrow(self._dtype(name))) for name, size in sizes.items()} or None
+    return {name: np.zeros((n, *size), canonicalize_dtype(self._dtype(name))) for name, size in sizes.items()} or None
 
 
 @patch
@@ -118,11 +133,6 @@ def _run(self: OnnxNetwork, seen, memory: Mapping) -> dict:
     return {name: np.moveaxis(x, back[name], 0) if name in back else np.asarray(x) for name, x in out.items()}
 
 # %% ../../nbs/nets.imported.ipynb #70bdf749
-def _narrow(dtype: np.dtype) -> np.dtype:
-    "The type in which JAX keeps such numbers"
-    return np.dtype({"float64": "float32", "int64": "int32"}.get(str(dtype), dtype))
-
-
 def _session(file: Path):
     "An onnxruntime session for a file; raises `CheckpointError` without onnxruntime and for a damaged file"
     try:

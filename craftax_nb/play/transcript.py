@@ -80,10 +80,6 @@ class Transcript:
             append_line(self.path, row, sync=True)
         self.rows[row["episode"], row["step"]] = row
 
-    def total(self, name: str) -> float:
-        "The sum of a field over all lines"
-        return sum(row.get(name, 0) for row in self.rows.values())
-
 # %% ../../nbs/play.transcript.ipynb #afcce043
 @patch
 def spent(self: Transcript, limit: Limit) -> Limit:

@@ -1,5 +1,7 @@
-"Written by hand: Craftax starts JAX when it is imported, so what JAX may take of a GPU is said before"
+"Written by hand: Craftax starts JAX when it is imported, so what JAX reads once, when it starts, is said before"
 
-from ..jobs.processes import share_gpu
+from ..jobs.processes import set_compiler_flags, share_gpu, use_compile_cache
 
 share_gpu()
+set_compiler_flags()
+use_compile_cache()

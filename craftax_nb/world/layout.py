@@ -15,11 +15,6 @@ from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
 from fastcore.basics import patch
 
-from ..jobs.processes import set_compiler_flags, use_compile_cache
-
-set_compiler_flags()
-use_compile_cache()
-
 # %% auto #0
 __all__ = ['DARK', 'EMPTY', 'FLIGHTS', 'REALS', 'MATERIALS', 'POTIONS', 'ARMOUR', 'CLASSIC_TOOLS', 'CLASSIC_HELD', 'FULL_SCALARS',
            'CLASSIC_SCALARS', 'PROJECTILES', 'FULL_MOBS', 'CLASSIC_MOBS', 'FULL', 'CLASSIC', 'ObsSpec']
