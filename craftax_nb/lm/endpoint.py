@@ -194,7 +194,10 @@ def _answer(out) -> Reply:
 # %% ../../nbs/lm.endpoint.ipynb #ec96c05c
 @patch
 def _chosen(self: OpenAIEngine, answer: Reply, choices: list[str]) -> Reply:
-    "The answer with the chosen text; EngineCant where it is none of the choices, though the endpoint took the schema"
+    """The answer with the chosen text, or as it is where it was cut off within the JSON; EngineCant where it is none of
+    the choices, though the endpoint took the schema"""
+    if not answer.ended and answer.text.lstrip().startswith("{"):
+        return answer
     try:
         text = json.loads(answer.text)["action"]
     except (ValueError, TypeError, KeyError):
@@ -245,7 +248,6 @@ def _score(self: OpenAIEngine, ids: list[int], answers: list[list[int]]) -> Scor
         openai.BadRequestError,
         openai.NotFoundError,
         openai.UnprocessableEntityError,
-        openai.InternalServerError,
     )
     try:
         out = self.client.completions.create(model=self.model, prompt=prompts, **how)

@@ -53,7 +53,7 @@ class Engine(Protocol):
     name: str  # for messages and records
 
     def complete(self, chats, max_tokens, temperature=0.0, seed=0, choices=()) -> list[Reply]:
-        "One answer for each chat; with `choices` it is one of these texts, or EngineCant is raised"
+        "One answer for each chat; with `choices` one of these, unless cut off; EngineCant where that can't be had"
 
     def score(self, chats, candidates) -> list[Score]:
         "The log-likelihoods of the same candidates after each chat; EngineCant where the engine gives none"
