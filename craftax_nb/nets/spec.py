@@ -95,12 +95,9 @@ FILTERS = 32  # of each of the two convolutions
 def encoder_shapes(
     spec: NetSpec,
 ) -> dict[str, tuple[int, ...]]:  # parameter -> shape in Flax's layout; empty for an `mlp`
-    "Shapes of the encoder's weights; raises `ValueError` for a recurrent net, which has no twin in torch"
+    "Shapes of the encoder's weights"
     if spec.recurrent:
-        raise ValueError(
-            f"net is {spec.net!r}, but a recurrent network has no twin in torch; "
-            "train offline with mlp, tiles or conv, or keep to Flax"
-        )
+        return _recurrent_shapes(spec)
     if spec.net == "tiles":
         return {"reader.kernel": (spec.obs.channels, spec.tile_width)}
     if spec.net == "conv":
@@ -113,6 +110,20 @@ def encoder_shapes(
         }
     return {}
 
+# %% ../../nbs/nets.spec.ipynb #fab76e13
+def _recurrent_shapes(spec: NetSpec) -> dict[str, tuple[int, ...]]:
+    "Shapes of the dense layer before a recurrent unit, and of the unit's own weights"
+    width = spec.width
+    layers = {"dense": (spec.obs_dim + spec.num_extras, width)}
+    layers |= (
+        {"input": (width, 3 * width)} if spec.net == "gru" else dict.fromkeys(("gate", "candidate"), (width, width))
+    )
+    shapes = {f"reader.{name}.kernel": shape for name, shape in layers.items()}
+    shapes |= {f"reader.{name}.bias": shape[1:] for name, shape in layers.items()}
+    if spec.net == "gru":
+        shapes |= {"reader.recurrent": (width, 3 * width), "reader.recurrent_bias": (width,)}
+    return shapes
+
 # %% ../../nbs/nets.spec.ipynb #ad463eae
 def num_features(spec: NetSpec) -> int:
     "The number of inputs of a trunk's first layer"
@@ -121,14 +132,15 @@ def num_features(spec: NetSpec) -> int:
     if spec.net == "conv":
         height, width, _ = frame_shape(spec.obs)
         return height * width * FILTERS // tile_size(spec.obs) ** 2
+    if spec.recurrent:
+        return spec.width if spec.net == "gru" else 2 * spec.width
     return spec.obs_dim + spec.num_extras
 
 # %% ../../nbs/nets.spec.ipynb #af7cbe6e
 def layer_shapes(
     spec: NetSpec,
 ) -> dict[str, tuple[int, int]]:  # layer name -> (inputs, outputs)
-    "The affine layers of the trunks, in the order of the forward pass; raises `ValueError` for a recurrent net"
-    encoder_shapes(spec)
+    "The affine layers of the trunks, in the order of the forward pass"
     shapes = {}
     for trunk in spec.trunks:
         joined = spec.width
@@ -158,9 +170,9 @@ def torch_from_flax(
     for name, x in _flat(params).items():
         layer, _, part = name.rpartition(".")
         x = np.asarray(x, np.float32)
-        if part == "bias" or name == "reader.kernel":
+        if part == "bias" or layer == "reader":
             out[name] = x.copy()
-        elif spec.net == "mlp" and layer.endswith("_0"):
+        elif layer == "reader.dense" or (spec.net == "mlp" and layer.endswith("_0")):
             out[f"{layer}.map"] = np.concatenate([x[: spec.map_dim], np.zeros((1, spec.width), np.float32)])
             out[f"{layer}.tail"] = x[spec.map_dim :].copy()
         else:
