@@ -24,7 +24,7 @@ from ..jobs.journal import LEAST_EPISODES, too_few
 from ..lm.endpoint import open_engine
 from ..play.engine import floors
 from ..play.episodes import SLOTS_PER_BLOCK, EpisodePlayer
-from ..play.language import FixedPolicy, LanguagePolicy, make_chat, play_prompt
+from ..play.language import FixedPolicy, LanguagePolicy, count_characters, make_chat, play_prompt
 from ..play.transcript import Limit, LimitReached, Transcript
 from ..play.types import all_codes, episode_steps, join_steps, to_episode
 from ..world.env import World
@@ -32,7 +32,7 @@ from ..world.env import World
 # %% auto #0
 __all__ = ['OF_THE_PLAY', 'PROTOCOLS', 'play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information',
            'achievement_table', 'readable_achievements', 'language_conclusion', 'plot_player', 'job_settings',
-           'language_player', 'progress', 'unreadable_share']
+           'try_scoring', 'language_player', 'progress', 'unreadable_share']
 
 # %% ../../nbs/evaluation.language.ipynb #e5dd6591
 OF_THE_PLAY = ("logits", "log_prob", "achievements")  # recorded besides what every rollout records
@@ -236,6 +236,8 @@ def job_settings(
 ) -> dict:
     "The parameters with those that the protocol sets; ValueError, which begins with a parameter's name, if they clash"
     settings = {**params, **PROTOCOLS[params["protocol"]]}
+    if params["sampling_temperature"] < 0:  # for endpoints that refuse one, with every protocol
+        settings["sampling_temperature"] = None
     if params["protocol"] == "balrog" and "Classic" not in params["env_name"]:
         raise ValueError(f"protocol: balrog is for Craftax-Classic-Symbolic-v1, but env_name is {params['env_name']}")
     if params["cost_limit"] and not (params["prompt_price"] or params["answer_price"]):
@@ -243,6 +245,22 @@ def job_settings(
             "cost_limit: nothing has a price; give prompt_price and answer_price too, for a million tokens"
         )
     return settings
+
+
+def try_scoring(
+    engine,  # of lm.engines
+    transcript: Transcript,
+    limit: Limit,
+) -> None:
+    "Scores one short answer; EngineCant where the engine can't. Its tokens count as those of the first step"
+    chat = make_chat("Answer with one word.", [], "You see a cow.")
+    characters = count_characters([chat])
+    limit.check(characters, 0)
+    (score,) = engine.score([chat], ["left"])
+    limit.spend(score.prompt_tokens, 0, characters)
+    row = {"episode": 0, "step": 0, "observation": "", "action": ""}
+    cost = limit.price(score.prompt_tokens, 0)
+    transcript.add(row | {"characters": characters, "prompt_tokens": score.prompt_tokens, "tokens": 0, "cost": cost})
 
 
 def language_player(
@@ -256,8 +274,8 @@ def language_player(
     world = World(s["env_name"])
     play_prompt(s["prompt"], world)
     engine = open_engine(s["model"], s["engine_url"], s["tokenizer"], s["threads"], s["timeout"], s["slots"])
-    if s["choice"] == "score":
-        engine.score([make_chat("Answer with one word.", [], "You see a cow.")], ["left"])  # EngineCant, if it can't
+    if s["choice"] == "score" and not transcript.rows and not transcript.pending:
+        try_scoring(engine, transcript, limit)
     how = {name: s[name] for name in ("choice", "text_format", "prompt", "history", "answer_tokens", "seed")}
     how |= dict(temperature=s["sampling_temperature"], transcript=transcript, limit=limit)
     return LanguagePolicy(engine, world, **how)

@@ -53,6 +53,7 @@ BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("num_envs slots batch_size episodes".split(), Bound(1, 1e6)),
     **dict.fromkeys("num_steps minibatches chunk width reset_ratio".split(), Bound(1, 1e5)),
     **dict.fromkeys("epochs vectors cadence".split(), Bound(1, 1e3)),
+    **{"window": Bound(2, 1e4)},
     **{"threads": Bound(1, 256), "workers": Bound(1, 1e3), "devices": Bound(1, 1e3), "depth": Bound(1, 100)},
     **{"max_steps": Bound(1, 1e5), "rollout_steps": Bound(1, 1e5), "base_steps": Bound(0, 1e5)},
     **dict.fromkeys("labelled_episodes most_labels video_steps linear_states".split(), Bound(0, 1e6)),
@@ -61,7 +62,7 @@ BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("bases data_bases rollout_bases".split(), Bound(1, 1e5)),
     **dict.fromkeys("meadows lookahead_bases num_seeds".split(), Bound(0, 1e5)),
     **dict.fromkeys("rollouts language_states".split(), Bound(2, 1e5, beside=(0,))),
-    **{"sampling_temperature": Bound(0, 10), "answer_tokens": Bound(1, 1e5), "timeout": Bound(1, 1e5)},
+    **{"sampling_temperature": Bound(0, 10, beside=(-1,)), "answer_tokens": Bound(1, 1e5), "timeout": Bound(1, 1e5)},
     **dict.fromkeys("token_limit cost_limit prompt_price answer_price".split(), Bound(0, 1e12)),
 }
 OWN_BOUNDS = {  # job -> parameter -> Bound
@@ -81,7 +82,7 @@ def bound_of(job: str, name: str) -> Bound | None:  # None where the name is no 
 _OFFLINE = {
     "dtype": ("float32", "float16"),
     "device": ("auto", "cpu", "cuda"),
-    "network": ("mlp", "tiles", "conv"),
+    "network": ("mlp", "tiles", "conv", "gru", "mingru"),
     "vector_pooling": ("mean", "attention", "concat"),
     "precision": ("auto", "float32", "bfloat16"),
 }

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Backend', 'batches', 'common_beginning', 'torch_threads', 'lower_layers', 'default_batch_tokens', 'end_ids',
-           'until_end', 'Decoder', 'TextEncoder', 'is_encoder']
+           'until_end', 'Decoder', 'gumbel_noise', 'TextEncoder', 'is_encoder']
 
 # %% ../../nbs/lm.backends.ipynb #5b326def
 import contextlib
@@ -222,7 +222,8 @@ def _continue(
     cached: int,  # the first so many tokens are in the cache
     max_tokens: int,
     allowed=None,  # (row, its ids) -> the ids that may come next; None: all
-    **how,  # of transformers' GenerationConfig; nothing: the likeliest token each time
+    draw=None,  # (ids, logits) -> logits of which the largest is taken; None: the model's own
+    **how,  # of transformers' GenerationConfig
 ) -> tuple[list[list[int]], tuple | None]:  # all of one length; with output_logits, for each step (rows, vocabulary)
     "What follows each row of token ids"
     from transformers import GenerationConfig
@@ -235,9 +236,26 @@ def _continue(
     given = dict(cache=self._cache(len(rows))) if cached else {}
     if allowed:
         given["prefix_allowed_tokens_fn"] = lambda row, x: allowed(x[width:].tolist())
+    if draw:
+        given["logits_processor"] = [draw]
     config = GenerationConfig(max_new_tokens=max_tokens, **how)
     out = self.lm.generate(input_ids=ids, attention_mask=mask, generation_config=config, **given)
     return out.sequences[:, width:].tolist(), out.logits
+
+# %% ../../nbs/lm.backends.ipynb #412d19e1
+def gumbel_noise(
+    temperature: float,
+    seeds: list[int],  # one for each row
+):  # (ids, logits) -> logits, as transformers takes a processor of logits
+    "Makes the largest logit of each row a draw from the row's distribution at this temperature"
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def draw(ids, logits):
+        uniform = [torch.rand(logits.shape[1], generator=g, dtype=torch.float64) for g in generators]
+        noise = -torch.log(-torch.log(torch.stack(uniform)))
+        return logits.float() / temperature + noise.to(logits.device)
+
+    return draw
 
 # %% ../../nbs/lm.backends.ipynb #cfec6fc3
 @patch
@@ -247,20 +265,21 @@ def write(
     tokens: Tokens,
     max_tokens: int,
     temperature: float = 0.0,  # 0: the likeliest token each time
-    seed: int = 0,  # of what is drawn
+    seeds: list[int] = (),  # of what is drawn, one for each prompt; none: 0 for all
     choices: list[list[int]] = (),  # token ids; none: anything
 ) -> list[tuple[list[int], float]]:
     "Answers, each until its end or `max_tokens` long, and the log-probability of each"
-    how, out = dict(do_sample=True, temperature=temperature, top_k=0) if temperature else {}, [None] * len(tokens)
+    out, seeds = [None] * len(tokens), list(seeds) or [0] * len(tokens)
     closed = [[*ids, (self.ends or [0])[0]] for ids in choices]
     allowed = (lambda written: _next_of(closed, written)) if choices else None
     max_tokens = max(map(len, closed)) if choices else max_tokens
-    with torch_threads(self.threads), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch_threads(self.threads):
         self._read_prefix(tokens.prefix)
         for batch, cached in self._batches(tokens, [len(ids) - 1 for ids in tokens.ids], max_tokens):
-            rows = [tokens.ids[i] for i in batch]
-            written, logits = self._continue(rows, cached, max_tokens, allowed, output_logits=True, **how)
+            rows, draw = [tokens.ids[i] for i in batch], None
+            if temperature:
+                draw = gumbel_noise(temperature, [seeds[i] for i in batch])
+            written, logits = self._continue(rows, cached, max_tokens, allowed, draw, output_logits=True)
             for row, i in enumerate(batch):
                 ids = until_end(written[row], self.ends)
                 steps = [float(x[row].float().log_softmax(-1)[t]) for x, t in zip(logits, ids)]

@@ -9,8 +9,11 @@ __all__ = ['KEY_VARIABLE', 'OPTIONAL', 'engine_key', 'OpenAIEngine', 'choice_sch
 import contextlib
 import json
 import os
+import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -121,12 +124,30 @@ def _only_model(self: OpenAIEngine) -> str:
 
 @patch
 def _at_once(self: OpenAIEngine, ask: Callable, items: list) -> list:
-    "What `ask` returns for each item, in order; at most `concurrency` calls run at once"
+    """What `ask` returns for each item, in order; at most `concurrency` calls run at once. After an EngineError no
+    further call begins, and the error's `arrived` holds what the others returned"""
+    failed = threading.Event()
+
+    def call(item):
+        try:
+            return None if failed.is_set() else ask(item)
+        except EngineError as e:
+            failed.set()
+            return e
+
     with ThreadPoolExecutor(max(1, min(self.concurrency, len(items)))) as pool:
-        return list(pool.map(ask, items))
+        out = list(pool.map(call, items))
+    if error := next((x for x in out if isinstance(x, EngineError)), None):
+        error.arrived = [None if isinstance(x, EngineError) else x for x in out]
+        raise error
+    return out
 
 # %% ../../nbs/lm.endpoint.ipynb #051676c9
-OPTIONAL = {"logprobs": "logprobs", "seed": "seed"}  # options that may be dropped -> the word in a refusal of each
+OPTIONAL = {  # options that may be dropped -> the word in a refusal of each
+    "logprobs": "logprobs",
+    "seed": "seed",
+    "extra_body": "chat_template_kwargs",
+}
 
 
 def choice_schema(choices: list[str]) -> dict:
@@ -145,9 +166,14 @@ def _create(self: OpenAIEngine, chat: list[dict], options: dict):
     try:
         return self.client.chat.completions.create(model=self.model, messages=chat, **options)
     except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
-        if refused := next((k for k, word in OPTIONAL.items() if k in options and word in _reason(e)), None):
+        if refused := next((k for k, word in OPTIONAL.items() if k in options and word in str(e)), None):
             self.refused.add(refused)
             return self._create(chat, options)
+        if "temperature" in options and "temperature" in _reason(e):
+            advice = "without one (-p sampling_temperature -1) none is sent"
+            raise EngineError(
+                f"engine {self.url} refuses temperature {options['temperature']:g} ({_reason(e)}); {advice}"
+            ) from None
         if "response_format" in options and _speaks_of_schema(_reason(e)):
             raise EngineCant(
                 f"this engine can't hold an answer to choices: {self.url} refuses response_format ({_reason(e)})"
@@ -165,22 +191,31 @@ def complete(
     self: OpenAIEngine,
     chats: list[list[dict]],
     max_tokens: int,
-    temperature: float = 0.0,
-    seed: int = 0,
+    temperature: float | None = 0.0,  # None: none is sent, so that the model's own holds
+    seeds: list[int] = (),  # one for each chat; none: 0 for all
     choices: list[str] = (),
 ) -> list[Reply]:
-    "One answer for each chat; EngineCant where the endpoint doesn't keep to `choices`"
-    limit = "max_completion_tokens" if urlsplit(self.url).hostname == "api.openai.com" else "max_tokens"
-    options = {limit: max_tokens, "temperature": temperature, "logprobs": True}
-    options |= {"seed": seed} if temperature else {}
-    options |= {"response_format": choice_schema(choices)} if len(choices) else {}
+    "One answer for each chat; EngineCant where the endpoint refuses the schema of the choices"
+    options = self._options(max_tokens, temperature, choices)
 
-    def ask(chat):
+    def ask(item):
+        chat, seed = item
         with self._asking():
-            return _answer(self._create(chat, options))
+            answer = _answer(self._create(chat, options | ({"seed": seed} if temperature != 0 else {})))
+        return self._chosen(answer, choices) if len(choices) else answer
 
-    answers = self._at_once(ask, list(chats))
-    return [self._chosen(answer, choices) for answer in answers] if len(choices) else answers
+    return self._at_once(ask, list(zip(chats, list(seeds) or [0] * len(chats))))
+
+
+@patch
+def _options(self: OpenAIEngine, max_tokens: int, temperature: float | None, choices: list[str]) -> dict:
+    "The options of a request that are the same for all chats"
+    openai_itself = urlsplit(self.url).hostname == "api.openai.com"
+    options = {"max_completion_tokens" if openai_itself else "max_tokens": max_tokens, "logprobs": True}
+    options |= {} if temperature is None else {"temperature": temperature}
+    options |= {"response_format": choice_schema(choices)} if len(choices) else {}
+    thoughtless = {"chat_template_kwargs": {"enable_thinking": False}}
+    return options if openai_itself else options | {"extra_body": thoughtless}
 
 
 def _answer(out) -> Reply:
@@ -194,20 +229,29 @@ def _answer(out) -> Reply:
 # %% ../../nbs/lm.endpoint.ipynb #ec96c05c
 @patch
 def _chosen(self: OpenAIEngine, answer: Reply, choices: list[str]) -> Reply:
-    """The answer with the chosen text, or as it is where it was cut off within the JSON; EngineCant where it is none of
-    the choices, though the endpoint took the schema"""
+    """The answer with the chosen text, or as it is: cut off before the choice, or, with a `failure`, none of the
+    choices though the endpoint took the schema"""
+    if (text := _chosen_text(answer.text)) in choices:
+        return replace(answer, text=text)
     if not answer.ended and answer.text.lstrip().startswith("{"):
         return answer
+    cut = "is none of them" if answer.ended else "was cut off"
+    why = f"{self.url} took the schema, but {answer.text[:60]!r} {cut}"
+    return replace(answer, failure=f"this engine can't hold an answer to choices: {why}")
+
+
+# Some models write blanks after the choice until they are cut off.
+_UNCLOSED = re.compile(r'\s*\{\s*"action"\s*:\s*("[^"\\]*")\s*')
+
+
+def _chosen_text(text: str) -> str | None:
+    "The action in a JSON object that may lack its last brace; None where there is none"
     try:
-        text = json.loads(answer.text)["action"]
+        if unclosed := _UNCLOSED.fullmatch(text):
+            return json.loads(unclosed[1])
+        return json.loads(text)["action"]
     except (ValueError, TypeError, KeyError):
-        text = None
-    if text not in choices:
-        cut = "was cut off" if not answer.ended else "is none of them"
-        raise EngineCant(
-            f"this engine can't hold an answer to choices: {self.url} took the schema, but {answer.text[:60]!r} {cut}"
-        )
-    return Reply(text, answer.log_prob, answer.prompt_tokens, answer.tokens, answer.ended)
+        return None
 
 # %% ../../nbs/lm.endpoint.ipynb #8608f45f
 @patch

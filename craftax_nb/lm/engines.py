@@ -23,6 +23,8 @@ from .recipe import Recipe
 class EngineError(RuntimeError):
     "An engine gave no answer; the message says why and what to do"
 
+    arrived: list = ()  # what the same call did return, in the order of its chats, None where nothing; (): nothing
+
 
 class EngineCant(EngineError):
     "Something that an engine can't do, however often it is asked; the message names another way"
@@ -37,6 +39,7 @@ class Reply:
     prompt_tokens: int
     tokens: int  # that were written
     ended: bool  # False: cut off at `max_tokens`
+    failure: str = ""  # why it isn't one of the choices, though the engine was given some
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,9 @@ class Engine(Protocol):
 
     name: str  # for messages and records
 
-    def complete(self, chats, max_tokens, temperature=0.0, seed=0, choices=()) -> list[Reply]:
-        "One answer for each chat; with `choices` one of these, unless cut off; EngineCant where that can't be had"
+    def complete(self, chats, max_tokens, temperature=0.0, seeds=(), choices=()) -> list[Reply]:
+        """One answer for each chat, drawn with the seed of the chat alone. With `choices` it is one of these, unless it
+        was cut off or has a `failure`; EngineCant where choices can't be asked for"""
 
     def score(self, chats, candidates) -> list[Score]:
         "The log-likelihoods of the same candidates after each chat; EngineCant where the engine gives none"
@@ -117,17 +121,19 @@ def complete(
     self: TransformersEngine,
     chats: list[list[dict]],
     max_tokens: int,
-    temperature: float = 0.0,  # 0: the likeliest token each time
-    seed: int = 0,  # of the sampling
+    temperature: float | None = 0.0,  # 0: the likeliest token each time; None: 1
+    seeds: list[int] = (),  # of the sampling, one for each chat; none: 0 for all
     choices: list[str] = (),  # texts of which each answer is one; empty: any text
 ) -> list[Reply]:
     "One answer for each chat"
     if not len(chats):
         return []
-    ids, allowed = self._ids(chats, max_tokens), candidate_ids(self.tokenizer, choices) if len(choices) else []
+    allowed = candidate_ids(self.tokenizer, choices) if len(choices) else []
+    ids = self._ids(chats, 1 + max(map(len, allowed)) if allowed else max_tokens)
     beginning = min(common_beginning(*ids), min(map(len, ids)) - 1)
     tokens = Tokens(ids, [len(x) - 1 for x in ids], ids[0][:beginning], [{}] * len(ids), [0] * len(ids))
-    written = self.backend.write(tokens, max_tokens, temperature, seed, allowed)
+    temperature = 1.0 if temperature is None else temperature
+    written = self.backend.write(tokens, max_tokens, temperature, seeds, allowed)
     ends, out = set(self.backend.ends), []
     for prompt, (answer, log_prob) in zip(ids, written):
         ended = bool(answer) and answer[-1] in ends
@@ -195,7 +201,7 @@ def _check_complete(engine: Engine, like, tolerance: float) -> str:
     if [a.tokens > 6 or a.prompt_tokens <= 0 or a.log_prob > 0 for a in answers] != [False] * len(CHECK_CHATS):
         return f"{answers}, expected {len(CHECK_CHATS)} answers of at most 6 tokens"
     for answer, wanted in zip(answers, like.complete(CHECK_CHATS, 6) if like else ()):
-        if answer.text != wanted.text:
+        if answer.text.rstrip("�") != wanted.text.rstrip("�"):  # an unfinished character is shown or left out
             return f"{answer.text!r}, expected {wanted.text!r}"
         if abs(answer.log_prob - wanted.log_prob) > tolerance:  # never for NaN
             return f"{answer.text!r} with log-probability {answer.log_prob}, expected {wanted.log_prob}"
@@ -204,7 +210,10 @@ def _check_complete(engine: Engine, like, tolerance: float) -> str:
 
 def _check_choices(engine: Engine, like, tolerance: float) -> str:
     'What is wrong with answers that must be among some choices; "" where nothing is'
-    texts = [a.text for a in engine.complete(CHECK_CHATS, 32, choices=CHECK_NAMES)]
+    answers = engine.complete(CHECK_CHATS, 32, choices=CHECK_NAMES)
+    if failure := next((a.failure for a in answers if a.failure), ""):
+        raise EngineCant(failure)
+    texts = [a.text for a in answers]
     return "" if set(texts) <= {*CHECK_NAMES} else f"{texts}, expected some of {CHECK_NAMES}"
 
 # %% ../../nbs/lm.engines.ipynb #4e7183ef

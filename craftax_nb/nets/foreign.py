@@ -7,10 +7,13 @@ __all__ = ['OBSERVATIONS', 'Foreign', 'check_foreign', 'ask_on_host', 'load_modu
 
 # %% ../../nbs/nets.foreign.ipynb #55e3ba17
 import importlib
+import importlib.util
 import sys
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,7 +22,7 @@ import numpy as np
 
 from ..jobs.checkpoints import CheckpointError
 from ..jobs.files import project_root, resolve
-from ..jobs.modules import ModulePolicy, module_checksums
+from ..jobs.modules import ModulePolicy, module_checksums, module_file
 from ..world.codes import decode
 from ..world.env import World
 from ..world.layout import ObsSpec
@@ -148,6 +151,38 @@ def load_module(
 
 _DECLARED = {"env_name": "Craftax-Symbolic-v1", "observation": "symbolic", "gamma": 0.99, "upstream_exact": False}
 
+# %% ../../nbs/nets.foreign.ipynb #460ae163
+_IMPORTED = {}  # module -> (its file, size and CRC-32), the module
+
+
+def _import(name: str):
+    "A module as its file is now; the file is run again where its content has changed since"
+    file = module_file(name)
+    if file is None:
+        return importlib.import_module(name)
+    source = file.read_bytes()
+    content = str(file), len(source), zlib.crc32(source)
+    before, module = _IMPORTED.get(name, (None, None))
+    if before != content:
+        module = _run_file(name, file, source)
+        _IMPORTED[name] = content, module
+    return module
+
+
+def _run_file(name: str, file: Path, source: bytes):
+    "A new module of this name, made by running this source"
+    if "." in name:
+        importlib.import_module(name.rpartition(".")[0])
+    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, file))
+    before, sys.modules[name] = sys.modules.get(name), module
+    try:
+        exec(compile(source, str(file), "exec"), module.__dict__)
+    except BaseException:
+        sys.modules.pop(name)
+        sys.modules |= {name: before} if before else {}
+        raise
+    return module
+
 # %% ../../nbs/nets.foreign.ipynb #22f0e9c5
 def _instance(policy: ModulePolicy):
     "An instance of the class, with its weights; raises `CheckpointError` where that fails"
@@ -157,7 +192,7 @@ def _instance(policy: ModulePolicy):
         sys.path.insert(0, str(project_root()))
     doing = f"module {policy.module} can't be imported"
     try:
-        policy_class = getattr(importlib.import_module(policy.module), policy.class_name, None)
+        policy_class = getattr(_import(policy.module), policy.class_name, None)
         if not (isinstance(policy_class, type) and issubclass(policy_class, torch.nn.Module)):
             raise CheckpointError(f"{policy} is {policy_class!r}, expected a class that inherits from torch.nn.Module")
         doing = f"{policy} can't be made without arguments"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from fastcore.basics import patch
 from flax import struct
 
 from ..jobs.files import resolve
+from ..lm.engines import EngineCant, EngineError, Reply
 from ..lm.prompt import observation_texts
 from .policy import draw_actions, is_dozing
 from .transcript import Limit, LimitReached, Transcript, chat_hash
@@ -26,7 +28,7 @@ from ..world.env import World
 
 # %% auto #0
 __all__ = ['COMPASS', 'ACTION_MEANINGS', 'ANSWERS', 'action_words', 'action_list', 'read_action', 'play_prompts', 'play_prompt',
-           'Turn', 'LanguagePolicy', 'make_chat', 'count_characters', 'FixedPolicy']
+           'Turn', 'LanguagePolicy', 'make_chat', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
 
 # %% ../../nbs/play.language.ipynb #c1a67de4
 COMPASS = {"left": "west", "right": "east", "up": "north", "down": "south"}  # with the text format `nearest`
@@ -129,12 +131,14 @@ class Turn:
     observation: str
     chat: list[dict]  # empty: the player sleeps
     action: int = 0
+    decided: bool = False  # whether `action` is the player's choice
     log_probs: np.ndarray | None = None  # (actions,), only with the choice by score
     answers: tuple = ()  # `Reply`, at most two
     failures: tuple = ()  # why an answer couldn't be read
     characters: int = 0  # of the chats that were sent
     prompt_tokens: int = 0
     tokens: int = 0
+    seconds: float = 0.0  # of waiting for the answers, shared among those asked at once
 
 # %% ../../nbs/play.language.ipynb #46f25066
 class LanguagePolicy:
@@ -151,7 +155,7 @@ class LanguagePolicy:
         text_format: str = "filtered",  # of world.text
         prompt: str = "play-1",  # as `play_prompt` takes it
         history: int = 16,  # observations and actions before the present observation
-        temperature: float = 1.0,  # 0: the likeliest action or token
+        temperature: float | None = 1.0,  # 0: the likeliest action or token; None: the endpoint's own, or 1
         answer_tokens: int = 256,  # of an answer that is written
         seed: int = 0,  # of the sampling of written answers
         transcript: Transcript | None = None,  # None: a new one in memory
@@ -162,6 +166,7 @@ class LanguagePolicy:
         self.history, self.temperature, self.answer_tokens, self.seed = history, temperature, answer_tokens, seed
         self.transcript, self.limit = transcript or Transcript(), limit or Limit()
         self.holds_choices = choice == "choose"  # until the engine raises EngineCant
+        self.warned = False  # whether it was printed that an answer isn't among the choices
         self.episodes = None  # (n,) the episode of each row, -1 for a row without one; None: 0, 1, ...
         self.past, self.steps = {}, {}  # by episode: (observation, answer) pairs; the number of the step
 
@@ -221,21 +226,34 @@ def make_chat(system: str, past: list[tuple[str, str]], observation: str) -> lis
 def _replay(self: LanguagePolicy, turn: Turn) -> bool:
     "Whether the transcript holds this turn, whose action is then taken; a sleeping player's new turn is recorded"
     row = self.transcript.find(turn.episode, turn.step, turn.observation)
-    if row is None:
+    if row is None or not row["action"]:
+        if row:
+            self._go_on(turn, row)
         if not turn.chat:
-            self._keep(turn, 0.0)
+            turn.decided = True
+            self._keep(turn)
         return False
-    turn.action = self.world.action_names.index(row["action"])
+    turn.action, turn.decided = self.world.action_names.index(row["action"]), True
     if self.choice == "score" and row.get("logprobs"):
         turn.log_probs = np.array(row["logprobs"], np.float32)
     return True
 
 
 @patch
-def _keep(self: LanguagePolicy, turn: Turn, seconds: float) -> None:
-    "Adds a turn to the transcript"
+def _go_on(self: LanguagePolicy, turn: Turn, row: dict) -> None:
+    "Gives a turn what its line without an action holds"
+    turn.failures = tuple(row.get("failures", ()))
+    turn.answers = tuple(Reply(text, float("nan"), 0, 0, True) for text in row.get("answers", ()))
+    for name in ("characters", "prompt_tokens", "tokens", "seconds"):
+        setattr(turn, name, row.get(name, 0))
+
+# %% ../../nbs/play.language.ipynb #d7c21231
+@patch
+def _keep(self: LanguagePolicy, turn: Turn) -> None:
+    "Adds a turn to the transcript; without an action where that isn't decided"
+    action = self.world.action_names[turn.action] if turn.decided else ""
     row = {"episode": turn.episode, "step": turn.step, "prompt": chat_hash(turn.chat) if turn.chat else ""}
-    row |= {"observation": turn.observation, "action": self.world.action_names[turn.action]}
+    row |= {"observation": turn.observation, "action": action}
     if turn.log_probs is not None:
         row["logprobs"] = [float(x) for x in turn.log_probs]
     if turn.answers:
@@ -246,7 +264,7 @@ def _keep(self: LanguagePolicy, turn: Turn, seconds: float) -> None:
         "characters": turn.characters,
         "prompt_tokens": turn.prompt_tokens,
         "tokens": turn.tokens,
-        "seconds": round(seconds, 4),
+        "seconds": round(turn.seconds, 4),
         "cost": cost,
     }
     self.transcript.add(row)
@@ -262,19 +280,25 @@ def _ask(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
         first = 1 if once else len(self.words)  # an endpoint may count the chat's tokens once for each name
         self.limit.check(count_characters([turn.chat for turn in turns]), 0, first)
     for part in parts:
-        began = time.monotonic()
         ask(part, key, n)
-        for turn in part:
-            self._keep(turn, (time.monotonic() - began) / len(part))
 
 
 @patch
-def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, chat: list[dict]) -> None:
-    "Adds the tokens of a request to its turn and to the limit"
+def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, chat: list[dict], seconds: float) -> None:
+    "Adds the tokens and the time of a request to its turn, and the tokens to the limit"
     turn.characters += count_characters([chat])
     turn.prompt_tokens += prompt_tokens
     turn.tokens += tokens
+    turn.seconds += seconds
     self.limit.spend(prompt_tokens, tokens, count_characters([chat]))
+
+
+def what_arrived(request: Callable[[], list]) -> tuple[list, EngineError | None]:
+    "What a request to an engine returns, None where nothing; and the error that it raised, None without one"
+    try:
+        return request(), None
+    except EngineError as e:
+        return list(e.arrived), e
 
 
 def count_characters(chats: list[list[dict]]) -> int:
@@ -285,57 +309,91 @@ def count_characters(chats: list[list[dict]]) -> int:
 @patch
 def _score(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     "Scores all actions' names, and draws an action"
-    chats = [turn.chat for turn in turns]
-    scores = np.zeros((n, len(self.words)), np.float32)
-    for turn, score in zip(turns, self.engine.score(chats, self.words)):
-        scores[turn.row] = score.log_likelihoods / (self.temperature or 1)
-        self._spent(turn, score.prompt_tokens, 0, turn.chat)
-    log_probs = np.asarray(jax.nn.log_softmax(scores))
-    action = np.asarray(draw_actions(key, scores)) if self.temperature else scores.argmax(-1)
-    for turn in turns:
-        turn.action, turn.log_probs = int(action[turn.row]), log_probs[turn.row]
+    chats, began = [turn.chat for turn in turns], time.monotonic()
+    arrived, error = what_arrived(lambda: self.engine.score(chats, self.words))
+    seconds = (time.monotonic() - began) / len(turns)
+    logits, scored = np.zeros((n, len(self.words)), np.float32), []
+    for turn, score in zip(turns, arrived):
+        if score:
+            logits[turn.row] = score.log_likelihoods / (self.temperature or 1)
+            self._spent(turn, score.prompt_tokens, 0, turn.chat, seconds)
+            scored.append(turn)
+    log_probs = np.asarray(jax.nn.log_softmax(logits))
+    action = logits.argmax(-1) if self.temperature == 0 else np.asarray(draw_actions(key, logits))
+    for turn in scored:
+        turn.action, turn.log_probs, turn.decided = int(action[turn.row]), log_probs[turn.row], True
+        self._keep(turn)
+    if error:
+        raise error
 
 # %% ../../nbs/play.language.ipynb #21b326c4
 @patch
 def _write(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
-    "Has the model write answers, and reads them; for those that can't be read it is asked once more"
-    chats = {id(turn): turn.chat for turn in turns}
-    for again in (False, True):
-        open_turns = [turn for turn in turns if len(turn.failures) == len(turn.answers)]
+    "Has the model write answers until each turn is decided; each answer is recorded before the next is asked for"
+    while undecided := [turn for turn in turns if not turn.decided]:
+        chats, began = [self._chat(turn) for turn in undecided], time.monotonic()
         try:
-            answers = self._complete([chats[id(turn)] for turn in open_turns], open_turns)
+            arrived, error = self._complete(chats, undecided)
         except LimitReached:
-            if again:  # the first answers are recorded
-                return
-            raise
-        for turn, answer in zip(open_turns, answers):
-            action, failure = read_action(answer.text, self.words, self.choice == "think")
-            failure = failure if answer.ended or not failure else f"cut off after {answer.tokens} tokens"
-            turn.action, turn.answers = max(action, 0), (*turn.answers, answer)
-            turn.failures = (*turn.failures, failure) if failure else turn.failures
-            self._spent(turn, answer.prompt_tokens, answer.tokens, chats[id(turn)])
-            wrong = f"That can't be read: {failure}. {ANSWERS[self.choice]}"
-            request = [dict(role="assistant", content=answer.text or "..."), dict(role="user", content=wrong)]
-            chats[id(turn)] = [*chats[id(turn)], *request]
+            if not all(turn.answers for turn in undecided):
+                raise
+            arrived, error = [None] * len(undecided), None  # there is no room to ask once more
+            for turn in undecided:
+                turn.decided = True
+                self._keep(turn)
+        seconds = (time.monotonic() - began) / len(undecided)
+        for turn, chat, answer in zip(undecided, chats, arrived):
+            if answer:
+                self._spent(turn, answer.prompt_tokens, answer.tokens, chat, seconds)
+                self._read(turn, answer)
+                self._keep(turn)
+        if error:
+            raise error
+
+# %% ../../nbs/play.language.ipynb #23be7530
+@patch
+def _read(self: LanguagePolicy, turn: Turn, answer: Reply) -> None:
+    "Reads an answer; the turn is decided by an action, or by a second answer that can't be read, as noop"
+    action, failure = read_action(answer.text, self.words, self.choice == "think")
+    failure = failure if answer.ended or not failure else f"cut off after {answer.tokens} tokens"
+    turn.answers = (*turn.answers, answer)
+    turn.failures = (*turn.failures, failure) if failure else turn.failures
+    turn.action, turn.decided = max(action, 0), not failure or len(turn.answers) > 1
+    if answer.failure and not self.warned:
+        self.warned = True
+        print(f"{answer.failure}; such answers are read as they are", flush=True)
 
 
 @patch
-def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) -> list:
-    "Answers (`lm.engines.Reply`), restricted to the actions' names with `choose`, if the engine supports it"
-    from craftax_nb.lm.engines import EngineCant
+def _chat(self: LanguagePolicy, turn: Turn) -> list[dict]:
+    "The chat to send: after an answer that couldn't be read, this answer and the request to answer again follow"
+    again = []
+    for answer, failure in zip(turn.answers, turn.failures):
+        wrong = f"That can't be read: {failure}. {ANSWERS[self.choice]}"
+        again += [dict(role="assistant", content=answer.text or "..."), dict(role="user", content=wrong)]
+    return [*turn.chat, *again]
 
-    if not chats:
-        return []
+# %% ../../nbs/play.language.ipynb #0f50fed9
+@patch
+def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) -> tuple[list, EngineError | None]:
+    "As `what_arrived`: answers, restricted to the actions' names with `choose`, if the engine supports it"
     self.limit.check(count_characters(chats), self.answer_tokens * len(chats))
-    seed = hash((self.seed, turns[0].episode, turns[0].step, len(turns[0].answers))) % 2**31
-    how = dict(max_tokens=self.answer_tokens, temperature=self.temperature, seed=seed)
+    seeds = [question_seed(self.seed, turn.episode, turn.step, len(turn.answers)) for turn in turns]
+    how = dict(max_tokens=self.answer_tokens, temperature=self.temperature, seeds=seeds)
     if self.holds_choices:
-        try:
-            return self.engine.complete(chats, choices=self.words, **how)
-        except EngineCant as e:
-            self.holds_choices = False
-            print(f"{e}; answers are read as they are", flush=True)
-    return self.engine.complete(chats, **how)
+        arrived, error = what_arrived(lambda: self.engine.complete(chats, choices=self.words, **how))
+        if not isinstance(error, EngineCant):
+            return arrived, error
+        self.holds_choices = False
+        print(f"{error}; answers are read as they are", flush=True)
+        if any(arrived):  # the others are asked in the next round
+            return arrived, None
+    return what_arrived(lambda: self.engine.complete(chats, **how))
+
+
+def question_seed(*numbers: int) -> int:  # below 2**31
+    "A seed that these numbers alone decide"
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0] % 2**31)
 
 # %% ../../nbs/play.language.ipynb #3f444fb5
 class FixedPolicy(struct.PyTreeNode):

@@ -25,7 +25,7 @@ TRANSCRIPT = FileSchema(
         "episode": Count,
         "step": Count,
         "observation": str,  # the text of the state that the model read
-        "action": str,  # the game's name of the action
+        "action": str,  # the game's name of the action; "": not decided when this was written, though tokens were spent
     },
     optional={
         "prompt": str,  # `chat_hash` of the chat; "": the model wasn't asked, because the player sleeps
@@ -56,8 +56,16 @@ class Transcript:
         path: str | Path | None = None,  # *.jsonl; None: in memory
     ):
         self.path = Path(path) if path else None
-        lines = read_lines(self.path, TRANSCRIPT) if path else []
-        self.rows = {(row["episode"], row["step"]): row for row in lines}
+        self.rows, self.pending = {}, {}  # (episode, step) -> line; pending: those without an action
+        for row in read_lines(self.path, TRANSCRIPT) if path else []:
+            self._place(row)
+
+    def _place(self, row: dict) -> None:
+        "Puts a line among the rows, or among those without an action; a row replaces the earlier lines of its step"
+        key = row["episode"], row["step"]
+        if row["action"]:
+            self.pending.pop(key, None)
+        (self.rows if row["action"] else self.pending)[key] = row
 
     def find(
         self,
@@ -65,9 +73,9 @@ class Transcript:
         step: int,
         observation: str,  # the text of the present state
     ) -> dict | None:
-        "The recorded line of a step, None without one; RunError where another observation was recorded"
-        row = self.rows.get((episode, step))
-        if row and row["observation"] != observation:
+        "The recorded line of a step, with or without action; RunError where another observation was recorded"
+        row = self.rows.get((episode, step)) or self.pending.get((episode, step))
+        if row and row["observation"] not in (observation, ""):
             raise RunError(
                 f"transcript: at step {step} of episode {episode} the player now sees {observation[:80]!r}, where "
                 f"{row['observation'][:80]!r} was recorded: it is another game; give a new run_dir"
@@ -78,13 +86,13 @@ class Transcript:
         "Adds a line; it is on the disk when this returns"
         if self.path:
             append_line(self.path, row, sync=True)
-        self.rows[row["episode"], row["step"]] = row
+        self._place(row)
 
 # %% ../../nbs/play.transcript.ipynb #afcce043
 @patch
 def spent(self: Transcript, limit: Limit) -> Limit:
     "The given limit, to which the tokens of all recorded lines were added as spent"
-    for row in self.rows.values():
+    for row in [*self.rows.values(), *self.pending.values()]:
         limit.spend(row.get("prompt_tokens", 0), row.get("tokens", 0), row.get("characters", 0))
     return limit
 
