@@ -79,6 +79,8 @@ class Batch:
     )  # (n, hidden_dim) float32, normalised; zeros where none is stored; None: a plain network
     next_observed: tuple | None = None  # of the next states, if asked for
     next_hidden_state: Tensor | None = None  # of the next states
+    window: np.ndarray | None = None  # (k,) of a recurrent network: numbers of the windows; None: single transitions
+    first: Tensor | None = None  # (steps, k) bool, where an episode begins; the n transitions are in this order
 
 # %% ../../nbs/offline.batches.ipynb #413dd134
 def pick_device(

@@ -40,6 +40,7 @@ class IQL:
     kind: ClassVar[str] = "iql"
     heads: ClassVar[tuple] = ("q1", "q2")  # further trunks, with one output for each action
     targets: ClassVar[bool] = False  # the loss takes rewards and next states, not returns
+    iteration: ClassVar[int] = 1000  # steps between computations of a recurrent network's memories
     beta: float = 1 / 3  # temperature in units of return; the paper's inverse temperature is 3
     expectile: float = 0.7  # of V among the Qs of the actions in the data
     max_weight: float = 100.0  # upper clip of a weight

@@ -92,7 +92,9 @@ def settings_of(p: dict, device: str):
 
     precision = p["precision"] if p["precision"] != "auto" else "bfloat16" if device == "cuda" else "float32"
     named = {
-        name: p[name] for name in ("batch_size", "lr", "gamma", "td_lambda", "order_seed", "compiled") if name in p
+        name: p[name]
+        for name in ("batch_size", "window", "lr", "gamma", "td_lambda", "order_seed", "compiled")
+        if name in p
     }
     return Settings(**named, precision=precision, prefetch=device == "cuda")
 

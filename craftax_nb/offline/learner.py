@@ -8,7 +8,7 @@ __all__ = ['GrowingAdam', 'Settings', 'Learner', 'build', 'trunk_layers', 'soft_
 
 # %% ../../nbs/offline.learner.ipynb #538d4593
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from ..nets.spec import NetSpec
 from ..nets.torch_nets import TorchActorCritic
 from .batches import Batch, Batches, transitions_of
 from .bc import explained_variance, policy_terms
+from .sequences import Windows, sequence_values, walk_episodes
 
 # %% ../../nbs/offline.learner.ipynb #22824415
 class GrowingAdam(torch.optim.Adam):
@@ -40,6 +41,7 @@ class Settings:
     "How a network is fitted, whatever the algorithm"
 
     batch_size: int = 256  # transitions a step
+    window: int = 16  # of a recurrent network: transitions in a row; batch_size is a multiple of it
     lr: float = 3e-4  # Adam's learning rate, the same for every trunk
     gamma: float = 0.99  # discount factor
     td_lambda: float = 0.95  # of the critic's targets; 1: returns-to-go
@@ -67,8 +69,8 @@ class Learner:
         data = batches.dataset
         self.train_idx = transitions_of(data, episodes)
         self.target_idx = transitions_of(data, np.sort(np.concatenate([episodes, held])))
-        shuffled = np.random.default_rng([settings.order_seed, 3]).permutation(transitions_of(data, held))
-        self.val_idx = np.sort(shuffled[: settings.held_out_states])
+        self.val_idx = self._held_out_transitions()
+        self.windows = self._cut_windows() if self.spec.recurrent else None
         self.net = build(algorithm, self.spec, self.seeds, batches.device, settings.compiled)
         trained = [p for p in self.net.parameters() if p.requires_grad]
         self.optimiser = GrowingAdam(trained, settings.lr, eps=1e-5, fused=True)
@@ -80,6 +82,27 @@ class Learner:
     def autocast(self):
         "The context in which networks run, with the precision of the settings"
         return torch.autocast(self.batches.device.type, torch.bfloat16, self.settings.precision == "bfloat16")
+
+# %% ../../nbs/offline.learner.ipynb #17b94a87
+@patch
+def _held_out_transitions(self: Learner) -> np.ndarray:
+    "Transitions for held-out metrics, drawn at random: single ones, or whole episodes for a recurrent network"
+    data, most = self.batches.dataset, self.settings.held_out_states
+    rng = np.random.default_rng([self.settings.order_seed, 3])
+    if not self.spec.recurrent:
+        return np.sort(rng.permutation(transitions_of(data, self.held))[:most])
+    order = rng.permutation(self.held)
+    enough = int(np.searchsorted(np.cumsum(data.length[order]), most)) + 1
+    return transitions_of(data, np.sort(order[:enough]))
+
+
+@patch
+def _cut_windows(self: Learner) -> Windows:
+    "The training windows of a recurrent network; raises `ValueError` where batch_size isn't a multiple of their size"
+    size, batch_size = self.settings.window, self.settings.batch_size
+    if batch_size % size:
+        raise ValueError(f"batch_size is {batch_size}, which isn't a multiple of window {size}; change one of them")
+    return Windows(self.batches.dataset, self.train_idx, size, len(self.seeds), self.spec.width)
 
 # %% ../../nbs/offline.learner.ipynb #16ab1ad6
 def build(algorithm, spec: NetSpec, seeds: tuple, device: torch.device, compiled: bool) -> TorchActorCritic:
@@ -120,11 +143,19 @@ def soft_update(
     torch._foreach_lerp_(slow, fast, tau)
 
 # %% ../../nbs/offline.learner.ipynb #df1963fb
-def outputs_of(net: TorchActorCritic, batch: Batch):
+def outputs_of(
+    net: TorchActorCritic,
+    batch: Batch,
+    memory: torch.Tensor | None = None,  # (seeds, windows, width) before the windows of a recurrent network's batch
+):
     "A function of names of trunks that gives their outputs on the batch's states, or on its next states"
     reads = {False: net.read(batch.observed)}
     if batch.next_observed is not None:
         reads[True] = net.read(batch.next_observed)
+    if memory is not None:
+        features, after = net.reader(reads[False], memory, batch.first)
+        later = {True: net.reader(reads[True], after.flatten(1, 2))[:1]} if True in reads else {}
+        reads = {False: (features,), **later}
 
     def outputs(trunks, next_state: bool = False, slow: bool = False) -> list:
         hidden_state = batch.next_hidden_state if next_state else batch.hidden_state
@@ -137,8 +168,12 @@ def outputs_of(net: TorchActorCritic, batch: Batch):
 def batch_at(self: Learner, step: int) -> Batch:
     "The batch of a step, a function of `order_seed` and the step alone"
     rng = np.random.default_rng([self.settings.order_seed, 2, step])
-    rows = self.train_idx[rng.integers(len(self.train_idx), size=self.settings.batch_size)]
-    return self.batches.of(rows, bool(self.algorithm.heads), rng)
+    size, with_next = self.settings.batch_size, bool(self.algorithm.heads)
+    if self.windows is None:
+        return self.batches.of(self.train_idx[rng.integers(len(self.train_idx), size=size)], with_next, rng)
+    window = rng.integers(len(self.windows), size=size // self.settings.window)
+    batch = self.batches.of(self.windows.rows[window].T.ravel(), with_next, rng)
+    return replace(batch, window=window, first=self.batches.put(self.windows.first[window].T))
 
 
 @patch
@@ -156,12 +191,13 @@ def next_batch(self: Learner) -> Batch:
 def update(self: Learner) -> dict:
     "Takes one gradient step; returns metrics, tensors of shape (seeds,)"
     algorithm = self.algorithm
-    if algorithm.targets and self.step % algorithm.iteration == 0:
+    if (algorithm.targets or self.windows) and self.step % algorithm.iteration == 0:
         self.refresh()
     batch = self.next_batch()
+    memory = self.batches.put(self.windows.memory[:, batch.window]) if self.windows else None
     target = self.batches.put(self.target[:, batch.transition]) if algorithm.targets else None
     with self.autocast():
-        loss, metrics = algorithm.loss(outputs_of(self.net, batch), batch, self.step, target)
+        loss, metrics = algorithm.loss(outputs_of(self.net, batch, memory), batch, self.step, target)
     self.optimiser.zero_grad(set_to_none=True)
     loss.sum().backward()
     self.optimiser.step()
@@ -174,7 +210,7 @@ def update(self: Learner) -> dict:
 @patch
 @torch.no_grad()
 def values(self: Learner, rows: np.ndarray, next_state: bool = False, chunk: int = 1024) -> np.ndarray:
-    "The critics' values of the states of some transitions, or of their next states, (seeds, n) float32"
+    "A plain network's values of the states of some transitions, or of their next states, (seeds, n) float32"
     batches, out = self.batches, np.zeros((len(self.seeds), len(rows)), np.float32)
     for i in range(0, len(rows), chunk):
         part = rows[i : i + chunk]
@@ -191,17 +227,24 @@ def values(self: Learner, rows: np.ndarray, next_state: bool = False, chunk: int
 # %% ../../nbs/offline.learner.ipynb #083afd13
 @patch
 def refresh(self: Learner) -> None:
-    "Computes the targets of all transitions, held-out ones included"
+    "Computes the targets of all transitions, held-out ones included, and the memories before all windows"
     data, rows, settings = self.batches.dataset, self.target_idx, self.settings
     lam = settings.td_lambda if self.step else 1.0
-    terminated, truncated = np.asarray(data.terminated[rows]), np.asarray(data.truncated[rows])
+    values, bootstrap = sequence_values(self, rows) if self.windows else self._state_values(rows, lam < 1)
+    if self.target is None:
+        return
+    ends = np.asarray(data.terminated[rows]), np.asarray(data.truncated[rows])
+    for i in range(len(self.seeds)):
+        self.target[i, rows] = td_lambda(data.reward[rows], values[i], *ends, bootstrap[i], settings.gamma, lam)
+
+
+@patch
+def _state_values(self: Learner, rows: np.ndarray, needed: bool) -> tuple[np.ndarray, np.ndarray]:
+    "Values of states, 0 where they aren't needed, and of the next states of truncated episodes, else 0; (seeds, n)"
+    truncated = np.asarray(self.batches.dataset.truncated[rows])
     bootstrap = np.zeros((len(self.seeds), len(rows)), np.float32)
     bootstrap[:, truncated] = self.values(rows[truncated], next_state=True)
-    values = self.values(rows) if lam < 1 else np.zeros_like(bootstrap)
-    for i in range(len(self.seeds)):
-        self.target[i, rows] = td_lambda(
-            data.reward[rows], values[i], terminated, truncated, bootstrap[i], settings.gamma, lam
-        )
+    return self.values(rows) if needed else np.zeros_like(bootstrap), bootstrap
 
 # %% ../../nbs/offline.learner.ipynb #69a470c1
 @torch.no_grad()
@@ -210,21 +253,33 @@ def held_out_metrics(
     chunk: int = 1024,  # states in one call of the network
 ) -> dict[str, np.ndarray]:  # (seeds,) each; empty without held-out episodes
     "Log-likelihood (nats) and accuracy of the taken actions, entropy (nats), explained variance of the targets"
-    parts = []
-    for i in range(0, len(learner.val_idx), chunk):
-        batch = learner.batches.of(learner.val_idx[i : i + chunk])
-        with learner.autocast():
-            logits, values = learner.net(batch.observed, batch.hidden_state)
-        correct = (logits.argmax(-1) == batch.action).float()
-        parts.append((*policy_terms(logits, batch.action), correct, values))
+    parts, rows = [], []
+    for part, (logits, values) in _held_out_outputs(learner, chunk):
+        action = learner.batches.put(np.asarray(learner.batches.dataset.action[part], np.int64))
+        correct = (logits.argmax(-1) == action).float()
+        parts.append((*policy_terms(logits, action), correct, values[..., 0]))
+        rows.append(part)
     if not parts:
         return {}
     log_prob, entropy, correct, values = (torch.cat(x, -1) for x in zip(*parts, strict=True))
     metrics = dict(held_log_likelihood=log_prob.mean(-1), held_accuracy=correct.mean(-1), held_entropy=entropy.mean(-1))
     if learner.target is not None:
-        target = learner.batches.put(learner.target[:, learner.val_idx])
+        target = learner.batches.put(learner.target[:, np.concatenate(rows)])
         metrics["held_explained_variance"] = explained_variance(values, target)
     return {name: x.cpu().numpy() for name, x in metrics.items()}
+
+# %% ../../nbs/offline.learner.ipynb #39cd69d8
+def _held_out_outputs(learner: Learner, chunk: int):
+    "Yields held-out transitions, and what the actor and the critic say of their states, a chunk at a time"
+    rows, trunks, batches = learner.val_idx, ("actor", "critic"), learner.batches
+    if learner.windows:
+        yield from ((part, outputs) for part, outputs, _ in walk_episodes(learner, rows, trunks))
+        return
+    for part in (rows[i : i + chunk] for i in range(0, len(rows), chunk)):
+        with learner.autocast():
+            observed = batches.observed(batches.dataset.codes(part))
+            outputs = learner.net.outputs(trunks, observed, batches.put(batches.hidden_states(part)))
+        yield part, outputs
 
 # %% ../../nbs/offline.learner.ipynb #f81d76e6
 def summarise(

@@ -70,6 +70,7 @@ def _training_state(learner: Learner) -> dict:
         optimiser=learner.optimiser.state_dict(),
         step=learner.step,
         target=None if learner.target is None else torch.from_numpy(learner.target),
+        memory=None if learner.windows is None else torch.from_numpy(learner.windows.memory),
         best=float(learner.best),
         best_step=learner.best_step,
     )
@@ -106,6 +107,8 @@ def restore_checkpoint(learner: Learner, folder: Path) -> None:
         learner.optimiser.load_state_dict(state["optimiser"])
         learner.step, learner.best, learner.best_step = state["step"], state["best"], state["best_step"]
         learner.target = None if state["target"] is None else state["target"].cpu().numpy()
+        if learner.windows is not None:
+            learner.windows.memory[:] = state["memory"].cpu().numpy()
     except Exception as e:
         raise CheckpointError(_not_resumed(folder, e)) from None
 
