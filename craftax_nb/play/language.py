@@ -28,7 +28,8 @@ from ..world.env import World
 
 # %% auto #0
 __all__ = ['COMPASS', 'ACTION_MEANINGS', 'ANSWERS', 'action_words', 'action_list', 'read_action', 'play_prompts', 'play_prompt',
-           'Turn', 'LanguagePolicy', 'make_chat', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
+           'fill_prompt', 'Turn', 'LanguagePolicy', 'make_chat', 'what_arrived', 'count_characters', 'question_seed',
+           'FixedPolicy']
 
 # %% ../../nbs/play.language.ipynb #c1a67de4
 COMPASS = {"left": "west", "right": "east", "up": "north", "down": "south"}  # with the text format `nearest`
@@ -117,7 +118,16 @@ def play_prompt(
     if not file.is_file():
         expected = f"one of {', '.join(play_prompts())}, or the path of a file that ends in .md"
         raise ValueError(f"prompt: {version!r} is none, expected {expected}")
-    text = file.read_text().removesuffix("\n")
+    return fill_prompt(file.read_text().removesuffix("\n"), world, text_format, choice)
+
+
+def fill_prompt(
+    text: str,  # a system text, with or without {actions} and {answer}
+    world: World,
+    text_format: str = "filtered",
+    choice: str = "score",  # score, choose or think
+) -> str:
+    "The system text with the list of actions and the instruction to answer"
     return text.replace("{actions}", action_list(world, text_format)).replace("{answer}", ANSWERS[choice])
 
 # %% ../../nbs/play.language.ipynb #52cab0f4
