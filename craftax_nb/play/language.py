@@ -28,8 +28,8 @@ from ..world.env import World
 
 # %% auto #0
 __all__ = ['COMPASS', 'ACTION_MEANINGS', 'ANSWERS', 'action_words', 'action_list', 'read_action', 'play_prompts', 'play_prompt',
-           'fill_prompt', 'Turn', 'LanguagePolicy', 'make_chat', 'what_arrived', 'count_characters', 'question_seed',
-           'FixedPolicy']
+           'read_prompt', 'fill_prompt', 'Turn', 'LanguagePolicy', 'make_chat', 'what_arrived', 'count_characters',
+           'question_seed', 'FixedPolicy']
 
 # %% ../../nbs/play.language.ipynb #c1a67de4
 COMPASS = {"left": "west", "right": "east", "up": "north", "down": "south"}  # with the text format `nearest`
@@ -113,12 +113,17 @@ def play_prompt(
     choice: str = "score",  # score, choose or think
 ) -> str:
     "The system text of a player; ValueError, which begins with `prompt:`, for an unknown version"
+    return fill_prompt(read_prompt(version), world, text_format, choice)
+
+
+def read_prompt(version: str) -> str:
+    "The system text of a player with {actions} and {answer} in it; ValueError as in `play_prompt`"
     own = version.endswith(".md")
     file = resolve(version) if own else Path(__file__).parent / "prompts" / f"{version}.md"
     if not file.is_file():
         expected = f"one of {', '.join(play_prompts())}, or the path of a file that ends in .md"
         raise ValueError(f"prompt: {version!r} is none, expected {expected}")
-    return fill_prompt(file.read_text().removesuffix("\n"), world, text_format, choice)
+    return file.read_text().removesuffix("\n")
 
 
 def fill_prompt(
