@@ -36,6 +36,7 @@ from craftax_nb.nets.flax_nets import (
     weight_shapes,
 )
 from .foreign import Foreign, ask_on_host, load_module
+from .hidden import Aged, HiddenRows
 from .imported import imported_network
 from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
 from ..world.env import World
@@ -96,7 +97,7 @@ def initial(self: Agent, n: int):
 def output(
     self: Agent,
     codes,  # (n, code width) uint8
-    hidden_state=None,  # (n, hidden_dim) raw hidden states
+    hidden_state=None,  # (n, hidden_dim) raw hidden states of age 0, `Aged`, or `HiddenRows`, which are normalised
     memory=None,  # from `initial` or the last call
     first=None,  # (n,) bool, True where an episode begins
 ) -> Output:
@@ -105,8 +106,17 @@ def output(
         check_hidden_state(self.spec, codes, hidden_state)
         return Output(*ask_on_host(self.foreign, codes, memory, first))
     if hidden_state is not None and self.hidden_mean is not None:
-        hidden_state = (jnp.asarray(hidden_state, jnp.float32) - self.hidden_mean) / self.hidden_std
+        hidden_state = _normalised(self, hidden_state)
     return self.net.apply({"params": self.params}, codes, hidden_state, memory, first)
+
+# %% ../../nbs/nets.agent.ipynb #9ebe917c
+def _normalised(agent: Agent, hidden_state):
+    "Raw hidden states by the mean and deviation of those that the agent was trained on; rows of a table stay"
+    if isinstance(hidden_state, HiddenRows):
+        return hidden_state
+    if isinstance(hidden_state, Aged):
+        return hidden_state._replace(vector=_normalised(agent, hidden_state.vector))
+    return (jnp.asarray(hidden_state, jnp.float32) - agent.hidden_mean) / agent.hidden_std
 
 # %% ../../nbs/nets.agent.ipynb #b7bcfa19
 @patch
