@@ -51,11 +51,13 @@ _WORLD = {True: 20_952, False: 273_276}  # bytes of a state of the game, whether
 _CODE = {True: 100, False: 200}  # bytes of an observation, at least
 _INPUTS = {"tiles": 500, "gru": 1_345, "mingru": 1_345, "conv": 2_592}  # units that the first layer reads, at least
 _MLP_INPUTS = {True: 1_345, False: 8_268}
+_RECURRENT = {"gru": 8, "mingru": 6}  # weights of its unit and of both trunks' first layers, in squares of the width
 
 
-def _training(width: int, depth: int, inputs: int, rows: int, seeds: int) -> dict[str, int]:
+def _training(width: int, depth: int, net: str, classic: bool, rows: int, seeds: int) -> dict[str, int]:
     "Weights with their gradients and moments, and activations of a batch, by the parameters that they come from"
-    weights = 2 * (inputs * width + (depth - 1) * width**2)
+    inputs, trunks = _INPUTS.get(net, _MLP_INPUTS[classic]), 1 if net in _RECURRENT else 2
+    weights = trunks * inputs * width + (_RECURRENT.get(net, 0) + 2 * (depth - 1)) * width**2
     return {
         "width, depth, seeds": seeds * weights * _FLOAT * 4,
         "batch_size, width, depth, seeds": seeds * rows * 2 * depth * width * _FLOAT,
@@ -79,13 +81,15 @@ def _returns(p: Mapping) -> dict[str, int]:
 
 # %% ../../nbs/jobs.sizes.ipynb #405b2a07
 def _ppo(p: Mapping) -> dict[str, int]:
-    "Worlds, one rollout, the network"
+    "Worlds, one rollout, the network, the hidden states of a rollout"
     classic, envs = "Classic" in p["env_name"], p["num_envs"] * p["seeds"]
-    inputs = _INPUTS.get(p["net"], _MLP_INPUTS[classic])
     rows = p["num_envs"] * p["num_steps"] // p["minibatches"]
-    network = _training(p["width"], p["depth"], inputs, rows, p["seeds"])
+    network = _training(p["width"], p["depth"], p["net"], classic, rows, p["seeds"])
+    cadence = p.get("cadence", 0)
+    questions = 2 + (p["num_steps"] // cadence if cadence > 0 else 0) if p.get("hidden_states") else 0
     return {
         "num_envs, seeds": envs * _WORLD[classic],
+        "num_envs, num_steps, seeds, hidden_states": envs * questions * _LEAST_VECTOR * _FLOAT,
         "num_envs, num_steps, seeds": envs * p["num_steps"] * _CODE[classic],
         "width, depth, seeds": network["width, depth, seeds"],
         "num_envs, num_steps, width, depth": network["batch_size, width, depth, seeds"],
@@ -94,8 +98,7 @@ def _ppo(p: Mapping) -> dict[str, int]:
 
 def _offline(p: Mapping) -> dict[str, int]:
     "The network, a batch, and the data set's returns"
-    inputs = _INPUTS.get(p["network"], _MLP_INPUTS[True])
-    return _training(p["width"], p["depth"], inputs, p["batch_size"], p["seeds"]) | _returns(p)
+    return _training(p["width"], p["depth"], p["network"], True, p["batch_size"], p["seeds"]) | _returns(p)
 
 
 def _played(p: Mapping) -> dict[str, int]:
