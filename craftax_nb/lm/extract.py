@@ -16,8 +16,9 @@ from fastcore.basics import patch
 from .backends import Backend, Decoder, TextEncoder, is_encoder, torch_threads
 from .continuations import Continuations
 from .forward import plain_forward, plain_states, pool, pooled
+from .gpus import require_vllm_for
 from .models import model_folder, revision, weights_hash
-from .prompt import Tokens, render, text_hash, text_key, tokenise
+from .prompt import PICTURES, Tokens, render, text_hash, text_key, tokenise
 from .recipe import ORACLE, Recipe, RecipeError, require_same
 
 # %% ../../nbs/lm.extract.ipynb #01f676a6
@@ -92,9 +93,10 @@ def make_backend(
     if name == "auto":
         name = "vllm" if device == "cuda" and kind is Decoder and _vllm_is_there() else "transformers"
     if name == "transformers":
+        require_vllm_for(settings, name)
         return kind(recipe, device, threads, **settings)
     if kind is not Decoder:
-        what = "frames are" if recipe.text_format == "image" else f"{recipe.model} is an encoder,"
+        what = "pictures are" if recipe.text_format in PICTURES else f"{recipe.model} is an encoder,"
         raise RecipeError(f"backend is {name}, but {what} read with transformers")
     from craftax_nb.lm.vllm import VllmExtract, VllmPooling
 
@@ -105,7 +107,7 @@ def _transformers_backend(recipe: Recipe, folder) -> type:
     "The class that reads this recipe's model with transformers"
     from transformers import AutoConfig
 
-    if recipe.text_format == "image":
+    if recipe.text_format in PICTURES:
         from craftax_nb.lm.vision import FrameDecoder
 
         return FrameDecoder
@@ -187,10 +189,11 @@ class Extractor:
             self.template = render(self.tokenizer, self.recipe.prompt, self.recipe.thinking)
         self.backend = make_backend(self.recipe, backend, device, threads, **settings)
         self.dim = self.backend.dim
-        if self.recipe.text_format == "image":
-            from craftax_nb.lm.vision import FrameTokeniser
+        if self.recipe.text_format in PICTURES:
+            from craftax_nb.lm.vision import FrameTokeniser, TextFrameTokeniser
 
-            self.frames = FrameTokeniser(folder)
+            kinds = {"image": FrameTokeniser, "text-image": TextFrameTokeniser}
+            self.frames = kinds[self.recipe.text_format](folder)
         self.continuations = Continuations(continuations, self.recipe) if self.recipe.generated_tokens else None
         if check:
             self.check(() if check is True else check)
@@ -214,7 +217,7 @@ def tokens(self: Extractor, texts) -> Tokens:
 
 @patch
 def _tokenise(self: Extractor, texts: list[str]) -> Tokens:
-    if self.recipe.text_format == "image":
+    if self.recipe.text_format in PICTURES:
         return self.frames(self.tokenizer, self.template, texts)
     if self.template:
         return tokenise(self.tokenizer, self.template, texts)

@@ -24,6 +24,7 @@ from fastapi import FastAPI
 
 from ..jobs.checkpoints import find_checkpoint
 from ..jobs.files import read_json, resolve
+from ..lm.gpus import add_gpu_options, gpu_plan
 from ..lm.models import ModelError, find_model
 from ..lm.recipe import ORACLE, Recipe, RecipeError, recipe_from_dict
 from .app import Batcher, make_app
@@ -125,6 +126,7 @@ def _add_server_options(add: Callable):
     add("--accept-unrecorded-words", action="store_true", help=unrecorded)
     add("--open", action="store_true", help="listen beyond this machine without a token")
     add("--backend", default="auto", help=backends)
+    add_gpu_options(add)
     add("--continuations", default=None, help=continuations)
     add("--device", default="auto", help="cpu, cuda, or what there is (%(default)s)")
     add("--threads", type=int, default=1, help="CPU threads of the model (%(default)s)")
@@ -171,7 +173,7 @@ def _load(recipe: Recipe, args: argparse.Namespace):  # Labeller
     from craftax_nb.lm.live import Labeller
 
     options = dict(backend=args.backend, device=args.device, threads=args.threads, continuations=args.continuations)
-    extractor = open_extractor(recipe, check=True, **options)
+    extractor = open_extractor(recipe, check=True, **options, **gpu_plan(args).settings())
     words = args.accept_unrecorded_words
     return Labeller(extractor.recipe, extractor=extractor, accept_unrecorded_words=words)
 

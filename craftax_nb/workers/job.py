@@ -14,6 +14,7 @@ from ..jobs.params import ParameterError
 from ..jobs.runs import Run
 from ..jobs.sizes import gpu_memory, machine_memory, size_words
 from ..labelling.chunks import LabelError
+from ..lm.gpus import gpu_plan
 from ..lm.models import ModelError, find_model
 from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
@@ -91,7 +92,8 @@ def label_run(
 
     p, stopping = run.params, lambda: run.stopping
     folder = p["labels_dir"] and resolve(p["labels_dir"])
-    workers = WorkerConfig(p["workers"] if p["role"] != "coordinator" else 0, p["threads"], p["backend"], python=python)
+    count = p["workers"] if p["role"] != "coordinator" else 0
+    workers = WorkerConfig(count, p["threads"], p["backend"], gpus=gpu_plan(p), python=python)
     try:
         if p["role"] != "worker":
             options = dict(chunk=p["chunk"], stopping=stopping, skip_dead=p["skip_dead"])

@@ -20,6 +20,7 @@ from fastcore.basics import patch
 from ..jobs.files import show_path
 from ..jobs.processes import end_process, start_process
 from ..labelling.chunks import LabelError
+from ..lm.gpus import GpuPlan
 
 # %% ../../nbs/workers.pool.ipynb #87f9df83
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class WorkerConfig:
     threads: int = 1  # CPU threads of each; more than the free cores is slower than one
     backend: str = "auto"  # transformers, vllm, vllm_pooling
     device: str = "auto"  # cpu, cuda
+    gpus: GpuPlan = GpuPlan()  # how vLLM uses GPUs, in each worker
     python: str = ""  # interpreter of another environment, for example .venv-vllm/bin/python; "": this one
     ttl: float = 30.0  # seconds of silence after which a worker counts as dead
     limit: float = 600.0  # seconds for a worker's first job; later ones may take ten times what texts took so far
@@ -37,7 +39,7 @@ class WorkerConfig:
 
     def argv(self, queue: str) -> list:  # queue: its name
         "The command line of a worker"
-        options = ["--threads", self.threads, "--backend", self.backend, "--device", self.device]
+        options = ["--threads", self.threads, "--backend", self.backend, "--device", self.device, *self.gpus.options()]
         worker = [self.python or sys.executable, "-m", "craftax_nb.workers.worker", *options]
         return [*(self.command or worker), "--queue", queue, "--limit", self.limit, "--ttl", self.ttl]
 

@@ -28,6 +28,7 @@ from ..jobs.processes import share_gpu
 from ..jobs.schema import Count, FileSchema
 from ..jobs.waiting import Waiting, print_error
 from ..labelling.chunks import LabelError, save_chunk
+from ..lm.gpus import add_gpu_options, gpu_plan
 from ..lm.prompt import text_key
 from ..lm.recipe import RecipeError, recipe_from_dict
 from .connection import QueueError, RetryPolicy, connect, safe_url
@@ -215,6 +216,7 @@ def worker_arguments(
     add("--device", default="auto", help="cpu, cuda, or auto")
     backends = "transformers, vllm, vllm_pooling, or auto: vLLM where there is a GPU and it is installed"
     add("--backend", default="auto", help=backends)
+    add_gpu_options(add)
     wait = "seconds to wait for a coordinator, or for a server that is away"
     add("--wait", type=positive(float), default=600.0, help=wait)
     parser.error = lambda message: parser.exit(2, f"error: {message}; see --help\n")
@@ -296,7 +298,8 @@ def make_extractor(
     options = dict(backend=args.backend, device=args.device, threads=args.threads, check=sample_texts(folder))
     continuations = folder.parent / "continuations"
     try:
-        return open_extractor(recipe_from_dict(recipe), **options, continuations=continuations)
+        options |= dict(continuations=continuations, **gpu_plan(args).settings())
+        return open_extractor(recipe_from_dict(recipe), **options)
     except (RecipeError, ExtractorError, ModelError) as e:
         raise LabelError(str(e)) from e
 
