@@ -18,6 +18,7 @@ from .familiarity import Familiarity
 from .results import Results
 from .stats import check_same_games, clustered_interval, expanded_level, interval
 from ..nets.agent import Agent
+from ..nets.hidden import aged
 
 # %% auto #0
 __all__ = ['MEASURES', 'CRITIC', 'HeldOut', 'held_out_states', 'offline_scores', 'ablation_table', 'Verdict', 'verdict', 'ablate',
@@ -35,6 +36,7 @@ class HeldOut:
     hidden: np.ndarray  # (m, dim) float32, the stored labels
     label_codes: np.ndarray  # (m, width) uint8, of the states that were labelled
     label_past: np.ndarray | None = None  # (history, m, width) uint8, for a recipe with a history
+    age: np.ndarray | None = None  # (n,) steps since the state that was labelled; None: 0
     target: np.ndarray | None = None  # (n,) returns-to-go; NaN in an episode that was cut, where they aren't known
 
 # %% ../../nbs/evaluation.ablations.ipynb #2549afe8
@@ -63,6 +65,7 @@ def held_out_states(
         hidden=labels.of(labelled),
         label_codes=dataset.codes(labelled),
         label_past=_past_codes(dataset, labelled, getattr(labels.recipe, "history", 0)),
+        age=(rows - sources).astype(np.int32),
         target=_returns_to_go(dataset, rows, gamma),
     )
 
@@ -115,7 +118,8 @@ def offline_scores(
         codes, rows = held.codes[start : start + chunk], held.row[start : start + chunk]
         missing = chunk - len(codes)  # filled up, so that there is one compilation
         full_codes, full_rows = np.pad(codes, ((0, missing), (0, 0))), np.pad(rows, (0, missing))
-        out = _log_probs_and_values(agent, full_codes, hidden[full_rows])
+        age = None if held.age is None else np.pad(held.age[start : start + chunk], (0, missing))
+        out = _log_probs_and_values(agent, full_codes, aged(hidden[full_rows], age))
         parts.append([np.asarray(x)[: len(codes)] for x in out])
     log_probs, values = (np.concatenate(x) for x in zip(*parts, strict=True))
     scores = {

@@ -14,6 +14,7 @@ import numpy as np
 
 from .results import Results
 from ..nets.agent import Agent
+from ..nets.hidden import Aged, aged
 from ..play.episodes import EVALUATED, EpisodePlayer
 from ..play.reader import SEGMENT, Reader
 from ..play.types import Record, episode_steps, join_steps
@@ -24,9 +25,9 @@ __all__ = ['values_of', 'evaluate_agent', 'gather_results']
 
 # %% ../../nbs/evaluation.rollout.ipynb #e465f399
 @jax.jit
-def _values(agent: Agent, codes: jax.Array, hidden_state) -> jax.Array:
+def _values(agent: Agent, codes: jax.Array, hidden_state: Aged | None) -> jax.Array:
     first = jnp.arange(len(codes))[:, None] == 0
-    hidden_state = None if hidden_state is None else hidden_state[:, None]
+    hidden_state = jax.tree.map(lambda x: x[:, None], hidden_state)
     return agent.apply(codes[:, None], hidden_state, agent.initial(1), first)[1][:, 0]
 
 
@@ -34,10 +35,12 @@ def values_of(
     agent: Agent,
     codes: np.ndarray,  # (T, width) uint8, of an episode from its beginning
     hidden_state: np.ndarray | None = None,  # (T, hidden_dim) float32, for an agent that reads them
+    hidden_age: np.ndarray | None = None,  # (T,) int, steps since each was computed; None: 0
 ) -> np.ndarray:  # (T,) float32
     "The agent's value of each observation of an episode"
-    pad = lambda x: None if x is None else np.pad(x, ((0, -len(x) % 256), (0, 0)))  # few lengths to compile for
-    return np.asarray(_values(agent, pad(codes), pad(hidden_state)))[: len(codes)]
+    pad = lambda x: np.pad(x, ((0, -len(x) % 256), *[(0, 0)] * (np.ndim(x) - 1)))  # few lengths to compile for
+    padded = jax.tree.map(pad, (np.asarray(codes), aged(hidden_state, hidden_age)))
+    return np.asarray(_values(agent, *padded))[: len(codes)]
 
 # %% ../../nbs/evaluation.rollout.ipynb #13cc1cf4
 class _Recorder:
@@ -58,7 +61,7 @@ class _Recorder:
     def recordings(self, agent: Agent, ended: dict[int, dict]) -> list[Record]:  # each (T, ...), with values
         "The recorded episodes, whole"
         episodes = [join_steps(parts, ended[e]["codes"]) for e, parts in self.parts.items()]
-        return [r._replace(value=values_of(agent, r.codes, r.hidden_state)) for r in episodes]
+        return [r._replace(value=values_of(agent, r.codes, r.hidden_state, r.hidden_age)) for r in episodes]
 
 # %% ../../nbs/evaluation.rollout.ipynb #b083c811
 def evaluate_agent(

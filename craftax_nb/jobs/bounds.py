@@ -53,7 +53,8 @@ BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("num_envs slots batch_size episodes".split(), Bound(1, 1e6)),
     **dict.fromkeys("num_steps minibatches chunk width reset_ratio".split(), Bound(1, 1e5)),
     **dict.fromkeys("epochs vectors cadence".split(), Bound(1, 1e3)),
-    **{"window": Bound(2, 1e4)},
+    **{"window": Bound(2, 1e4), "gpu_memory": Bound(0, 1, below=True)},
+    **dict.fromkeys("tensor_parallel pipeline_parallel".split(), Bound(1, 64)),
     **{"threads": Bound(1, 256), "workers": Bound(1, 1e3), "devices": Bound(1, 1e3), "depth": Bound(1, 100)},
     **{"max_steps": Bound(1, 1e5), "rollout_steps": Bound(1, 1e5), "base_steps": Bound(0, 1e5)},
     **dict.fromkeys("labelled_episodes most_labels video_steps linear_states".split(), Bound(0, 1e6)),
@@ -66,7 +67,7 @@ BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("token_limit cost_limit prompt_price answer_price".split(), Bound(0, 1e12)),
 }
 OWN_BOUNDS = {  # job -> parameter -> Bound
-    "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12)},
+    "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": Bound(0, 1e3, beside=(-1,))},
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 4)}),
     "evaluate": {"cadence": Bound(0, 1e3)},
     "ablate": {"episodes": Bound(0, 1e6)},
@@ -91,11 +92,12 @@ CHOICES = {  # job -> parameter -> what it may be
         "env_name": tuple(f"Craftax{game}-{kind}-v1" for kind in ("Symbolic", "Pixels") for game in ("", "-Classic")),
         "net": ("mingru", "mlp", "tiles", "gru", "conv"),
         "bonus": ("none", "icm", "e3b", "rnd"),
+        "on_stale": ("keep", "zero"),
         "resets": ("lazy", "optimistic", "auto"),
     },
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), _OFFLINE),
     "label": {
-        "text_format": ("filtered", "full", "nearest", "image"),
+        "text_format": ("filtered", "full", "nearest", "image", "text-image"),
         "pooling": ("mean", "last"),
         "dtype": ("float32", "bfloat16", "float16"),
         "role": ("both", "coordinator", "worker"),
@@ -107,12 +109,15 @@ CHOICES = {  # job -> parameter -> what it may be
         "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
         "choice": ("score", "choose", "think"),
         "protocol": ("own", "balrog"),
-        "text_format": ("filtered", "full", "nearest"),
+        "text_format": ("filtered", "full", "nearest", "text-image"),
     },
 }
 
 # %% ../../nbs/jobs.bounds.ipynb #965de3d3
-NEEDED = {"labels": "augment", "labels_dir": "augment"}  # parameter -> the switch that it means nothing without
+NEEDED = {  # parameter -> the one that it means nothing without
+    **dict.fromkeys(("labels", "labels_dir"), "augment"),
+    **dict.fromkeys(("server", "cadence", "hidden_dropout", "overlap"), "hidden_states"),
+}
 
 
 def wrong_value(
@@ -130,9 +135,11 @@ def wrong_value(
             return f"{name} is {_shown(value)}, expected {kind} {'from ' * start}{bound}"
         if isinstance(value, str) and "\0" in value:
             return f"{name} holds a NUL character, expected text without one"
-        if value and values.get(NEEDED.get(name)) is False:
-            needed = NEEDED[name]
-            return f"{name} is {_shown(value)}, but {needed} is False; give -p {needed} True, or leave {name} out"
+        needed = NEEDED.get(name)
+        if value and values.get(needed) in (False, ""):
+            remedy = f"-p {needed} {'True' if values[needed] is False else 'smollm2'}"
+            given = f"{name} is {_shown(value)}, but {needed} is {values[needed]!r}"
+            return f"{given}; give {remedy}, or leave {name} out"
     return ""
 
 

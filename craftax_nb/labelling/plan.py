@@ -95,7 +95,9 @@ def plan_labels(
         for text in new:
             row_of[text] = len(row_of)
         start, length = dataset.start[e], dataset.length[e]
-        pointer[start : start + length] = np.repeat([row_of[text] for text in texts], recipe.cadence)[:length]
+        pointer[start : start + length] = np.repeat([row_of[text] for text in texts], min(recipe.cadence, length))[
+            :length
+        ]
         states += len(texts)
     return Plan(list(row_of), pointer, states, len(dataset.length))
 

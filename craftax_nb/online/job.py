@@ -12,11 +12,16 @@ from ..data.dataset import load_dataset
 from ..jobs.overview import curve
 from ..jobs.params import ParameterError
 from ..jobs.runs import Run
+from ..lm.recipe import require_same
 from ..nets.agent import Agent, load_agent
+from ..nets.hidden import AGE_BUCKETS
 from ..nets.spec import NetSpec
 from .bonuses import make_bonus
+from .hidden import hidden_settings
 from .ppo import PPO
 from .train import make_net
+from ..play.hidden import HiddenStore
+from ..play.live_rollout import HiddenSettings
 from ..world.env import World
 
 # %% auto #0
@@ -29,7 +34,7 @@ def _net_like(start: Agent, wanted: NetSpec, checkpoint: str) -> NetSpec:
         raise ValueError(
             f"checkpoint: {checkpoint} is somebody else's network, which PPO can't train; give an agent of ours"
         )
-    kind = lambda spec: (spec.env_name, spec.net, spec.intrinsic_critic, spec.hidden_dim)
+    kind = lambda spec: (spec.env_name, spec.net, spec.intrinsic_critic, spec.hidden_dim, spec.age_buckets)
     if kind(start.spec) != kind(wanted):
         expected = f"a plain agent of {wanted.env_name} with net {wanted.net} and the parameter's bonus"
         raise ValueError(f"checkpoint: {checkpoint} is a {start.spec}, expected {expected}")
@@ -47,6 +52,7 @@ def _check_kind(start: Agent, p: dict) -> None:
 # %% ../../nbs/online.job.ipynb #2cb51abd
 def make_ppo(
     run: Run,  # of train_ppo
+    hidden: HiddenStore | None = None,  # of `open_store`, the language model that is asked
 ) -> tuple[PPO, Agent | None]:  # the settings, and the agent to start from
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
     p = run.params
@@ -55,10 +61,13 @@ def make_ppo(
         "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm anneal seeds"
     )
     try:
-        spec = make_net(p["env_name"], p["net"], p["bonus"], width=p["width"], depth=p["depth"], extras=p["extras"])
+        reads, settings = _hidden_of(p, hidden)
+        sizes = dict(width=p["width"], depth=p["depth"], extras=p["extras"])
+        spec = make_net(p["env_name"], p["net"], p["bonus"], **sizes, **reads)
         if start:
             spec = _net_like(start, spec, p["checkpoint"])
             _check_kind(start, p)
+            _take_moments(start, hidden)
         ppo = PPO(
             spec,
             p["steps"],
@@ -66,11 +75,33 @@ def make_ppo(
             bonus=make_bonus(p["bonus"], spec, p["bonus_coef"] or None),
             world=World(spec.env_name, 0, p["resets"], p["reset_ratio"], p["upstream_exact"]),
             devices=p["devices"],
+            hidden=settings,
             **{name: p[name] for name in same.split()},
         )
     except ValueError as e:
         raise ParameterError(f"train_ppo: {e}") from None
     return ppo, start
+
+# %% ../../nbs/online.job.ipynb #18d03d18
+def _hidden_of(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
+    "Fields of the network for hidden states, and when they are asked for; nothing without a language model"
+    if hidden is None:
+        return {}, None
+    if p["overlap"] and p["on_stale"] == "zero":
+        raise ValueError("with overlap every hidden state is old when it comes, and on_stale zero reads none of these")
+    vectors = hidden.recipe.vectors if hidden.recipe else 1
+    reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=AGE_BUCKETS, on_stale=p["on_stale"])
+    settings = hidden_settings(
+        p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history, p["overlap"]
+    )
+    return reads, settings
+
+
+def _take_moments(start: Agent, hidden: HiddenStore | None) -> None:
+    "An agent that is trained further goes on with its mean and deviation; RecipeMismatch for another model's"
+    if hidden:
+        require_same(start.recipe, hidden.recipe, "the checkpoint", "hidden_states", ignore=("cadence",))
+        hidden.mean, hidden.std = start.hidden_mean, start.hidden_std
 
 # %% ../../nbs/online.job.ipynb #3534f4dd
 def data_note(

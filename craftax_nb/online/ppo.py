@@ -20,15 +20,17 @@ from jax.sharding import PartitionSpec as P
 
 from ..nets.agent import Agent
 from ..nets.flax_nets import ActorCritic, initial_memory
+from ..nets.hidden import rows_of
 from ..nets.spec import NetSpec
 from .bonuses import BonusState
 from ..play.engine import Envs, rollout, start_envs
+from ..play.live_rollout import HiddenSettings, seen_now, start_held
 from ..play.policy import NetworkPolicy
 from ..play.types import Record
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['KEPT', 'collect', 'learn', 'PPO', 'TrainState', 'init', 'reward_advantages', 'intrinsic_advantages', 'loss']
+__all__ = ['KEPT', 'HIDDEN', 'collect', 'learn', 'PPO', 'TrainState', 'init', 'reward_advantages', 'intrinsic_advantages', 'loss']
 
 # %% ../../nbs/online.ppo.ipynb #3beb275b
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class PPO:
     world: World | None = None  # the game; default: the network's, with lazy resets
     seeds: int = 1  # runs side by side under one vmap, each with its own environments
     devices: int = 1  # the environments are shared out over so many
+    hidden: HiddenSettings | None = None  # a language model is asked on the way, see `online.hidden`; None: it isn't
 
     def __post_init__(self):
         object.__setattr__(self, "world", self.world or self.net.world)
@@ -72,6 +75,9 @@ def _check(ppo: PPO) -> None:
     if bool(ppo.bonus and ppo.bonus.own_critic) != ppo.net.intrinsic_critic:
         has = f"NetSpec.intrinsic_critic is {ppo.net.intrinsic_critic}, but the bonus is {ppo.bonus}"
         raise ValueError(f"{has}: the second critic goes with RND, and with no other bonus")
+    if bool(ppo.hidden) != bool(ppo.net.hidden_dim) or (ppo.hidden and ppo.devices > 1):
+        given = f"hidden is {ppo.hidden}, NetSpec.hidden_dim {ppo.net.hidden_dim}, devices {ppo.devices}"
+        raise ValueError(f"{given}: a network reads hidden states exactly where a model is asked, on one device")
     size, name = (ppo.num_envs, "num_envs") if ppo.net.recurrent else (ppo.batch, "num_envs * num_steps")
     if size % (ppo.minibatches * ppo.devices):
         parts = f"{ppo.minibatches} equal minibatches on {ppo.devices} devices"
@@ -120,8 +126,11 @@ def init(
         return jax.tree.map(lambda *xs: jnp.stack(xs), *runs)
     key, key_net, key_world, key_bonus = jax.random.split(jax.random.PRNGKey(seed), 4)
     envs = start_envs(ppo.world, key_world, initial_memory(ppo.net, ppo.num_envs), ppo.num_envs)
+    if ppo.hidden:
+        envs = envs._replace(hidden=start_held(envs.codes, ppo.hidden.history))
     if params is None:
-        params = jax.jit(ActorCritic(ppo.net).init)(key_net, envs.codes[:1])["params"]
+        blank = jnp.zeros((1, ppo.net.hidden_dim)) if ppo.hidden else None
+        params = jax.jit(ActorCritic(ppo.net).init)(key_net, envs.codes[:1], blank)["params"]
     params = jax.tree.map(jnp.asarray, params)
     bonus = ppo.bonus and ppo.bonus.start(ppo.net, key_bonus, envs.codes)
     return TrainState(params, ppo.optimizer.init(params), bonus, key, envs)
@@ -173,6 +182,7 @@ def _devices(count: int) -> np.ndarray:
 
 # %% ../../nbs/online.ppo.ipynb #7c293384
 KEPT = ("log_prob", "value", "intrinsic_value", "bootstrap")  # what the record holds besides the game's own
+HIDDEN = ("hidden_table", "hidden_row", "hidden_age")  # and of the language model, where one is asked
 
 
 def _collect(ppo: PPO, train: TrainState) -> tuple[TrainState, Record]:
@@ -238,10 +248,12 @@ def _normalise(ppo: PPO, advantage):
 def loss(
     ppo: PPO,
     params,
-    batch: dict,  # codes, action, log_prob, value, advantage, target, ...; each (..., batch, ...)
+    batch: dict,  # codes, action, log_prob, value, advantage, target, ...; each (..., batch, ...); and hidden_table
 ):  # scalar loss, metrics
     "PPO's loss on one minibatch"
-    out = ActorCritic(ppo.net).apply({"params": params}, batch["codes"], None, batch.get("memory"), batch.get("first"))
+    hidden_state = rows_of(ppo.net, params, *map(batch.get, HIDDEN))
+    inputs = batch["codes"], hidden_state, batch.get("memory"), batch.get("first")
+    out = ActorCritic(ppo.net).apply({"params": params}, *inputs)
     log_probs = jax.nn.log_softmax(out.logits)
     log_prob = jnp.take_along_axis(log_probs, batch["action"][..., None], -1)[..., 0]
     entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
@@ -263,7 +275,8 @@ def loss(
 def _prepare(ppo: PPO, train: TrainState, record: Record):
     "Data for the epochs (steps, envs, ...), the bonus's state after it saw the rollout, and its metrics"
     envs, bonus, metrics, extra = train.envs, train.bonus, {}, {}
-    last = ActorCritic(ppo.net).apply({"params": train.params}, envs.codes, None, envs.memory, envs.first)
+    hidden_state = envs.hidden and rows_of(ppo.net, train.params, record.hidden_table, *seen_now(envs.hidden))
+    last = ActorCritic(ppo.net).apply({"params": train.params}, envs.codes, hidden_state, envs.memory, envs.first)
     if ppo.bonus:
         intrinsic_reward, bonus, metrics = ppo.bonus.intrinsic_reward(bonus, record, partial(_mean, ppo))
         if not ppo.bonus.own_critic:
@@ -276,14 +289,15 @@ def _prepare(ppo: PPO, train: TrainState, record: Record):
         intrinsic = intrinsic_advantages(intrinsic_reward, *values, ppo.gamma, ppo.gae_lambda)
         advantage = advantage + ppo.bonus.coef * intrinsic
         extra |= {"intrinsic_value": values[0], "intrinsic_target": intrinsic + values[0]}
-    data = {name: getattr(record, name) for name in ("codes", "action", "log_prob", "value")}
+    names = ("codes", "action", "log_prob", "value", *(HIDDEN[1:] if ppo.hidden else ()))
+    data = {name: getattr(record, name) for name in names}
     return {**data, "advantage": advantage, "target": target, **extra}, bonus, metrics
 
 # %% ../../nbs/online.ppo.ipynb #7b1611df
-def _minibatch(ppo: PPO, data: dict, memory, carry, columns):
+def _minibatch(ppo: PPO, data: dict, memory, table, carry, columns):
     "One gradient step on some columns (environments, or single steps) of `data`"
     params, opt_state, bonus = carry
-    batch = jax.tree.map(lambda x: x[:, columns], data)
+    batch = jax.tree.map(lambda x: x[:, columns], data) | {"hidden_table": table}
     if memory is not None:
         batch["memory"] = memory[columns]
 
@@ -315,7 +329,7 @@ def _learn(ppo: PPO, train: TrainState, record: Record) -> tuple[TrainState, dic
     order = jax.vmap(shuffle)(jax.random.split(_device_key(ppo, key_shuffle), ppo.epochs))
     columns = order.reshape(ppo.epochs * ppo.minibatches, -1)
     start = (train.params, train.opt_state, bonus)
-    step = partial(_minibatch, ppo, data, record.memory)
+    step = partial(_minibatch, ppo, data, record.memory, record.hidden_table)
     (params, opt_state, bonus), metrics = jax.lax.scan(step, start, columns)
     metrics = {name: x.mean() for name, x in metrics.items()} | bonus_metrics
     metrics["explained_variance"] = _explained_variance(ppo, data["target"], data["value"])

@@ -22,9 +22,19 @@ from ..jobs.checkpoints import DamagedState, run_checkpoints, step_of
 from ..jobs.errors import Diverged
 from ..jobs.files import read_json, remove_whole, write_json
 from ..jobs.runs import Run
-from ..nets.agent import Agent, check_files, checksums, load_arrays, save_agent, save_arrays
+from ..lm.recipe import recipe_from_dict, require_same
+from ..nets.agent import Agent, check_files, checksums, load_arrays, read_meta, save_agent, save_arrays
 from ..nets.spec import NetSpec
+from craftax_nb.online.hidden import (
+    asked_so_far,
+    collect_live,
+    hidden_metrics,
+    label_episodes,
+    live_recipe,
+    measure_hidden,
+)
 from .ppo import PPO, TrainState, collect, init, learn
+from ..play.hidden import HiddenStore
 from ..play.types import Record
 
 # %% auto #0
@@ -35,11 +45,13 @@ __all__ = ['TRAINER', 'EPISODE_COLUMNS', 'STORED_COLUMNS', 'agents', 'save_train
 TRAINER = "trainer"  # a subfolder of a checkpoint for the trainer's own state, which is no part of the agent
 
 
-def agents(ppo: PPO, train: TrainState) -> list[Agent]:
+def agents(ppo: PPO, train: TrainState, store: HiddenStore | None = None) -> list[Agent]:
     "The agents of a run, one for each seed"
-    params = jax.tree.map(np.asarray, train.params)
+    params, reads = jax.tree.map(np.asarray, train.params), (None, None, None)
+    if store:
+        reads = store.mean, store.std, live_recipe(store, ppo.hidden)
     of_seed = lambda i: jax.tree.map(lambda x: x[i], params) if ppo.seeds > 1 else params
-    return [Agent(ppo.net, of_seed(i), upstream_exact=ppo.world.upstream_exact) for i in range(ppo.seeds)]
+    return [Agent(ppo.net, of_seed(i), *reads, upstream_exact=ppo.world.upstream_exact) for i in range(ppo.seeds)]
 
 # %% ../../nbs/online.train.ipynb #ae51938e
 def save_train(
@@ -48,13 +60,16 @@ def save_train(
     train: TrainState,
     step: int,
     recent: Iterable[float] = (),  # returns of the last episodes, which `recent_return` is the mean of
+    store: HiddenStore | None = None,  # of an agent that reads hidden states
 ) -> Path:
     "A checkpoint: the first seed's agent, the others' in seed-1, ...; the newest two keep the trainer's state"
     leaves = {f"{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(train))}
-    agent, *others = agents(ppo, train)
+    agent, *others = agents(ppo, train, store)
 
     def extra(folder: Path):
         (folder / TRAINER).mkdir()
+        if store:
+            write_json(folder / TRAINER / "hidden.json", {"count": store.commit()})
         save_arrays(folder / TRAINER / "state.safetensors", leaves)
         write_json(folder / TRAINER / "recent.json", list(recent))
         write_json(folder / TRAINER / "files.json", {"files": checksums(folder / TRAINER)})
@@ -243,6 +258,32 @@ def check_metrics_finite(
                 f"whole. Try a smaller lr (now {lr:g}), in a new run_dir"
             )
 
+# %% ../../nbs/online.train.ipynb #92643772
+def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore, checkpoint: Path | None) -> None:
+    "Makes the store ready: what a checkpoint knew, or else mean and deviation by a rollout that is thrown away"
+    folder = run.dir / "hidden_states"
+    if checkpoint:
+        hidden.keep_in(folder, read_json(checkpoint / TRAINER / "hidden.json")["count"])
+        moments = load_arrays(checkpoint / "normaliser.safetensors")
+        hidden.mean, hidden.std = moments["mean"], moments["std"]
+        recipe = read_meta(checkpoint)["recipe"]
+        if recipe and hidden.recipe:
+            before, now = recipe_from_dict(recipe), live_recipe(hidden, ppo.hidden)
+            require_same(before, now, "the run so far", "this language model")
+        return
+    hidden.keep_in(folder)
+    if hidden.mean is None:
+        measure_hidden(ppo, train, hidden)
+
+
+def _collect(ppo: PPO, train: TrainState, hidden: HiddenStore | None) -> tuple[TrainState, Record, dict]:
+    "Plays a rollout, and metrics of what the language model was asked"
+    if hidden is None:
+        return *collect(ppo, train), {}
+    before = asked_so_far(hidden)
+    train, record = collect_live(ppo, train, hidden)
+    return train, record, hidden_metrics(record, hidden, before)
+
 # %% ../../nbs/online.train.ipynb #a73c53e4
 def train_ppo(
     ppo: PPO,
@@ -252,21 +293,24 @@ def train_ppo(
     checkpoint_every: int = 0,  # updates between checkpoints; 0: only at the end
     progress: float = 10.0,  # seconds between progress lines
     params=None,  # start from these weights
+    hidden: HiddenStore | None = None,  # the language model of an agent that reads hidden states
 ) -> Agent:  # of several seeds the first one's
     "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
     states = {}
     checkpoint = run.resume(lambda folder: states.update(newest=load_train(folder, ppo)))
     train = states.pop("newest") if checkpoint else init(ppo, seed, params)
+    if hidden:
+        _open_hidden(run, ppo, train, hidden, checkpoint)
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
     recent, clock = load_recent(checkpoint), _Clock(ppo.batch * ppo.seeds, progress)
     total = ppo.num_updates * ppo.batch
     for update in range(step_of(checkpoint) // ppo.batch if checkpoint else 0, ppo.num_updates):
         step, last = (update + 1) * ppo.batch, update + 1 == ppo.num_updates
         store.begin_update(update)
-        train, record = collect(ppo, train)
+        train, record, asked = _collect(ppo, train, hidden)
         train, metrics = learn(ppo, train, record)
         columns = _to_host(ppo, record, {*EPISODE_COLUMNS, *store.columns})
-        metrics = {name: float(np.mean(x)) for name, x in metrics.items()}  # waits for the computation
+        metrics = {name: float(np.mean(x)) for name, x in metrics.items()} | asked  # waits for the computation
         check_metrics_finite(metrics, step, ppo.learning_rate)
         metrics["learning_rate"] = ppo.learning_rate_of(update)
         store.add(columns)
@@ -274,18 +318,20 @@ def train_ppo(
         run.log(step, **metrics, **episode_metrics(columns, ppo.world.achievement_names, recent), **rate)
         if last or run.stopping or (checkpoint_every and (update + 1) % checkpoint_every == 0):
             store.commit(step)
-            save_train(run, ppo, train, step, recent)
+            save_train(run, ppo, train, step, recent, hidden)
         clock.report(f"{step:,} of {total:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last)
         if run.stopping and not last:
             run.stop()
     store.close(total)
-    return _trained(ppo, run, train)
+    if hidden and hidden.recipe and ppo.hidden.cadence >= 0:
+        label_episodes(run.dir / "data", live_recipe(hidden, ppo.hidden), hidden)
+    return _trained(ppo, run, train, hidden)
 
 # %% ../../nbs/online.train.ipynb #f5f34404
-def _trained(ppo: PPO, run: Run, train: TrainState) -> Agent:
+def _trained(ppo: PPO, run: Run, train: TrainState, hidden: HiddenStore | None) -> Agent:
     "The first seed's agent, with what its checkpoint says of it"
     meta = {"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params}
-    agent = agents(ppo, train)[0]
+    agent = agents(ppo, train, hidden)[0]
     return replace(agent, meta=meta, gamma=ppo.gamma, upstream_exact=ppo.world.upstream_exact)
 
 # %% ../../nbs/online.train.ipynb #7ad26c9b

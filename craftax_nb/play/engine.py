@@ -12,14 +12,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..nets.hidden import Aged
 from .reader import SEGMENT
 from .types import Record
 from ..world.env import StepOut, World
 from ..world.layout import ObsSpec
 
 # %% auto #0
-__all__ = ['Envs', 'start_envs', 'floors', 'rollout', 'Slots', 'start_slots', 'step_states', 'step_keys', 'play_segment',
-           'play_on_host']
+__all__ = ['EnvsHidden', 'Envs', 'start_envs', 'floors', 'rollout_step', 'rollout', 'Slots', 'hidden_of', 'start_slots',
+           'step_states', 'step_keys', 'play_segment', 'play_on_host']
+
+# %% ../../nbs/play.engine.ipynb #5551298f
+class EnvsHidden(NamedTuple):
+    "What environments hold of a language model (`play.live_rollout`); the first axis of each array is the environment"
+
+    row: jax.Array  # (envs,) int32, in the table of the rollout; 0: none
+    number: jax.Array  # (envs,) int32, of the hidden state in the run's store, at the end of a rollout; -1: none
+    age: jax.Array  # (envs,) int32, steps since the state that it is of
+    dropped: jax.Array  # (envs,) bool, who plays without, in this rollout
+    past: jax.Array  # (envs, history, width) uint8, the codes before these, oldest first
+    due: jax.Array  # (envs,) bool, whether there is a question to be put to the model
+    since: jax.Array  # (envs,) int32, steps since the state that the newest question is about
+    codes: jax.Array  # (envs, width) uint8, that state
+    codes_past: jax.Array  # (envs, history, width) uint8, the codes before it
+    reading: jax.Array  # (envs,) bool, whether the model reads about an earlier state of the same episode
+    reading_age: jax.Array  # (envs,) int32, steps since that state
 
 # %% ../../nbs/play.engine.ipynb #142d55f1
 class Envs(NamedTuple):
@@ -32,6 +49,7 @@ class Envs(NamedTuple):
     episode_return: jax.Array  # (envs,) float32, so far
     episode_length: jax.Array  # (envs,) int32, so far
     floor: jax.Array  # (envs,) int32, the deepest of the episode so far
+    hidden: EnvsHidden | None = None  # of the language model; None for a policy that reads no hidden states
 
 
 def start_envs(
@@ -58,21 +76,23 @@ def floors(
     return codes[:, column].astype(jnp.int32)
 
 # %% ../../nbs/play.engine.ipynb #e0885efa
-def _value_at_cut(policy, out: StepOut, memory) -> jax.Array:  # (envs,) float32
+def _value_at_cut(policy, out: StepOut, hidden_state, memory) -> jax.Array:  # (envs,) float32
     "Values of the observations in which episodes were truncated, 0 elsewhere"
+    if hidden_state is not None:
+        hidden_state = hidden_state._replace(age=hidden_state.age + 1)
 
     def values(_):
-        value = policy.value(out.next_codes, None, memory)
+        value = policy.value(out.next_codes, hidden_state, memory)
         return jnp.zeros((), bool), jnp.where(out.truncated, value, 0.0)
 
     nothing = jnp.zeros(len(out.truncated))
     return jax.lax.while_loop(lambda carry: carry[0], values, (out.truncated.any(), nothing))[1]
 
 # %% ../../nbs/play.engine.ipynb #6a1f862a
-def _rollout_step(world: World, policy, keep: tuple, envs: Envs, key) -> tuple[Envs, Record]:
-    "One step of all environments: what they are after it, and a row of the record"
+def rollout_step(world: World, policy, keep: tuple, envs: Envs, key, hidden_state=None) -> tuple[Envs, Record]:
+    "One step of all environments: what they are after it, and a row of the record; `hidden_state`: what they hold"
     key_action, key_step = jax.random.split(key)
-    action, known, memory = policy.act(key_action, envs.codes, None, envs.memory, envs.first)
+    action, known, memory = policy.act(key_action, envs.codes, hidden_state, envs.memory, envs.first)
     states, out = world.step_many(key_step, envs.states, action)
     ended = out.terminated | out.truncated
     so_far = dict(
@@ -88,7 +108,7 @@ def _rollout_step(world: World, policy, keep: tuple, envs: Envs, key) -> tuple[E
         truncated=out.truncated,
         first=envs.first,
         next_codes=out.next_codes,
-        bootstrap=_value_at_cut(policy, out, memory) if "bootstrap" in keep else None,
+        bootstrap=_value_at_cut(policy, out, hidden_state, memory) if "bootstrap" in keep else None,
         achievements=out.achievements,
         **so_far,
         **{name: known[name] for name in keep if name in known},
@@ -106,7 +126,7 @@ def rollout(
     keep: tuple = ("log_prob", "value"),  # fields of `Record` besides the game's own: of the policy, or "bootstrap"
 ) -> tuple[Envs, Record]:  # arrays (num_steps, envs, ...)
     "Plays `num_steps` steps in every environment; to be called inside a compiled function"
-    step = partial(_rollout_step, world, policy, keep)
+    step = partial(rollout_step, world, policy, keep)
     after, record = jax.lax.scan(step, envs, jax.random.split(key, num_steps))
     return after, record._replace(memory=envs.memory)
 
@@ -128,6 +148,11 @@ class Slots(NamedTuple):
     floor: jax.Array  # (n,) int32, the deepest seen
     terminated: jax.Array  # (n,) bool
     truncated: jax.Array  # (n,) bool, by the game's own time limit
+
+# %% ../../nbs/play.engine.ipynb #19d06f70
+def hidden_of(slots: Slots) -> Aged | None:
+    "What a policy reads of the language model: the newest hidden states with their age"
+    return None if slots.hidden_state is None else Aged(slots.hidden_state, slots.hidden_age)
 
 # %% ../../nbs/play.engine.ipynb #9c42ad42
 @partial(jax.jit, static_argnames=("world", "history"))
@@ -213,7 +238,7 @@ def _slot_step(policy, slots: Slots, *, world: World, keep: tuple) -> tuple[Slot
     "One step of every slot"
     action_keys, game_keys = step_keys(slots)
     first = slots.step == 0
-    action, known, memory = policy.act(action_keys, slots.codes, slots.hidden_state, slots.memory, first)
+    action, known, memory = policy.act(action_keys, slots.codes, hidden_of(slots), slots.memory, first)
     states, out = step_states(world, game_keys, slots.states, action)
     return _after_step(world, slots, states, out, memory), _row(slots, action, out, known, keep)
 
@@ -263,7 +288,7 @@ def play_on_host(
     "As `play_segment`, for a policy that JAX can't compile; at least one slot must be alive"
     rows = []
     while len(rows) < steps and np.asarray(slots.alive).any():
-        seen = slots.hidden_state, slots.memory, np.asarray(slots.step) == 0
+        seen = hidden_of(slots), slots.memory, np.asarray(slots.step) == 0
         action, known, memory = policy.act(step_keys(slots)[0], np.asarray(slots.codes), *seen)
         before, (slots, out) = slots, _given_step(slots, action, memory, world=world)
         slots = slots._replace(alive=slots.alive & (slots.step < max_steps))

@@ -129,19 +129,21 @@ def start_episodes(
 # %% ../../nbs/play.episodes.ipynb #9b76449d
 @patch
 def query(self: EpisodePlayer) -> None:
-    "Asks the language model about what everybody who plays sees now; nothing for a policy that reads no hidden states"
-    if self.reader is None or self.reader.labeller is None or not len(self.active):
+    "Asks the language model about what those see whose hidden state is due; nothing for a policy that reads none"
+    if self.reader is None or self.reader.labeller is None:
         return
-    playing = {block: np.flatnonzero(self.slot_episode[block] >= 0) for block in self.active}
+    due = lambda block: (self.slot_episode[block] >= 0) & self.reader.needs(self.blocks[block].hidden_age)
+    playing = {block: rows for block in self.active if len(rows := np.flatnonzero(due(block)))}
+    if not playing:
+        return
     gather = lambda name: np.concatenate(
         [np.asarray(getattr(self.blocks[b], name))[rows] for b, rows in playing.items()]
     )
     hidden = self.reader.read(gather("codes"), gather("past"))
     parts = np.split(hidden, np.cumsum([len(rows) for rows in playing.values()])[:-1])
     for (block, rows), part in zip(playing.items(), parts, strict=True):
-        hidden_state = np.zeros((self.size, self.reader.dim), np.float32)
-        hidden_state[rows] = part
-        age = np.zeros(self.size, np.int32)
+        hidden_state, age = (np.array(getattr(self.blocks[block], name)) for name in ("hidden_state", "hidden_age"))
+        hidden_state[rows], age[rows] = part, 0
         self.blocks[block] = self.blocks[block]._replace(hidden_state=hidden_state, hidden_age=age)
 
 # %% ../../nbs/play.episodes.ipynb #a98322df

@@ -51,18 +51,26 @@ class Reader:
         self.labeller = labeller if needs_labeller(agent) else None
         self.dim = agent.spec.hidden_dim
         self.cadence = cadence or (recipe.cadence if recipe else SEGMENT)
+        self.period = SEGMENT if self.cadence % SEGMENT == 0 else self.cadence  # steps until it is time to look again
         self.history = recipe.history if recipe else 0
 
     def due(
         self,
         clock: int,  # steps since the episodes began
     ) -> bool:
-        "Whether new hidden states are due now (without a labeller: whether it is time to look who has ended)"
-        return clock % self.cadence == 0
+        "Whether it is time to look who needs a new hidden state, and who has ended"
+        return clock % self.period == 0
 
     def steps_until_due(self, clock: int) -> int:
-        "Steps until the next hidden states are due"
-        return self.cadence - clock % self.cadence
+        "Steps until it is time to look again"
+        return self.period - clock % self.period
+
+    def needs(
+        self,
+        age: np.ndarray,  # (k,) int, steps since each hidden state was computed; 0 where there is none yet
+    ) -> np.ndarray:  # (k,) bool
+        "Whose hidden state is so old that the next one is due"
+        return np.asarray(age) % self.cadence == 0
 
     def read(
         self,

@@ -28,6 +28,7 @@ class Record(NamedTuple):
     first: Any = None  # (...,) bool, whether an episode begins with this step
     hidden_state: Any = None  # (..., hidden_dim) float32, the language model's, as the policy held it
     hidden_age: Any = None  # (...,) int32, steps since that hidden state was computed
+    hidden_row: Any = None  # (...,) int32, its row in hidden_table; 0: none
     log_prob: Any = None  # (...,) float32, of the action under the policy
     value: Any = None  # (...,) float32, the policy's own estimate of the return
     intrinsic_value: Any = None  # (...,) float32, its estimate of the exploration bonus to come
@@ -40,10 +41,11 @@ class Record(NamedTuple):
     floor: Any = None  # (...,) int32, the deepest floor of this episode so far
     states: Any = None  # list of steps + 1 environment states in numpy (one environment only)
     memory: Any = None  # (environments, ...), the policy's memory before the first step
+    hidden_table: Any = None  # `nets.hidden.HiddenTable`, the distinct hidden states of a rollout
     last_codes: Any = None  # (environments, width) uint8, the observation after the last step
 
 # %% ../../nbs/play.types.ipynb #1bc3b2b7
-PER_STEP = tuple(name for name in Record._fields if name not in ("states", "memory", "last_codes"))
+PER_STEP = tuple(name for name in Record._fields if name not in ("states", "memory", "hidden_table", "last_codes"))
 
 
 def episode_steps(

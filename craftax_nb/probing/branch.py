@@ -18,6 +18,7 @@ from scipy.stats import spearmanr
 
 from ..evaluation.stats import interval, rate_interval
 from ..nets.agent import Agent
+from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.reader import SEGMENT, Reader
 from ..play.standing import Standing, begun_at, stand
@@ -72,7 +73,7 @@ def _standard_error(plays: np.ndarray) -> np.ndarray:  # (n, rollouts) -> (n,)
 @jax.jit
 def _value_now(agent: Agent, slots) -> jax.Array:  # (n,)
     "V of what each slot shows now, with the memory of the steps before"
-    return agent.apply(slots.codes, slots.hidden_state, slots.memory, slots.step == 0)[1]
+    return agent.apply(slots.codes, hidden_of(slots), slots.memory, slots.step == 0)[1]
 
 
 def _start_plays(

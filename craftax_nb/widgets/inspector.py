@@ -279,7 +279,7 @@ def _answer(self: Inspector, which: int, own: Answer) -> Answer:
         return own
     if reading.agent is None:
         return Answer(None, float("nan"))
-    probs, value = judge(self.trace, which, self.step, self.editing.codes, held.vector)
+    probs, value = judge(self.trace, which, self.step, self.editing.codes, held.vector, held.age)
     before, unedited = float("nan"), self.words.unedited(which)
     if unedited is not None:
         before = judge(self.trace, which, self.step, self.trace.episode.codes[self.step], unedited)[1]

@@ -16,6 +16,7 @@ from ..data.returns import returns_to_go
 from ..data.shards import Episode
 from ..labelling.store import LabelError, load_labels
 from ..nets.agent import Agent, check_have_values
+from ..nets.hidden import Aged, aged
 from ..world.env import World
 from ..world.text import describe
 
@@ -28,35 +29,36 @@ BLOCK_SIZE = 256  # states in a compiled call
 
 
 @jax.jit
-def _apply(agent: Agent, codes, hidden):
+def _apply(agent: Agent, codes, hidden: Aged | None):
     "Policies and values of states on their own"
     logits, values, _ = agent.apply(codes, hidden, agent.initial(len(codes)), np.ones(len(codes), bool))
     return jax.nn.softmax(logits), values
 
 # %% ../../nbs/widgets.trace.ipynb #4910cbfd
 @jax.jit
-def _apply_along(agent: Agent, codes, hidden, memory, first):
+def _apply_along(agent: Agent, codes, hidden: Aged | None, memory, first):
     "States one after another: (steps, …) -> policy, values, memory after the last"
-    hidden = None if hidden is None else hidden[:, None]
+    hidden = jax.tree.map(lambda x: x[:, None], hidden)
     logits, values, memory = agent.apply(codes[:, None], hidden, memory, first[:, None])
     return jax.nn.softmax(logits[:, 0]), values[:, 0], memory
 
 # %% ../../nbs/widgets.trace.ipynb #d10d036b
 def _padded(x):
-    "Rows up to the next multiple of `BLOCK_SIZE`, where the last one is repeated; None stays None"
-    return None if x is None else np.concatenate([x, np.repeat(x[-1:], -len(x) % BLOCK_SIZE, 0)])
+    "Rows of arrays up to the next multiple of `BLOCK_SIZE`, where the last one is repeated; None stays None"
+    return jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], -len(x) % BLOCK_SIZE, 0)]), x)
 
 # %% ../../nbs/widgets.trace.ipynb #3c5f7c47
 def evaluate(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8, one after another
     hidden: np.ndarray | None = None,  # (n, hidden_dim) float32, not normalised, for an augmented agent
+    ages: np.ndarray | None = None,  # (n,) int, steps since each of them was computed; None: 0
 ) -> tuple[np.ndarray, np.ndarray, list]:  # policy (n, actions), values (n,), memory before each block
     "Policies and values at the states of an episode; a recurrent agent remembers those before"
     memory, memories, parts, n = agent.initial(1), [], [], len(codes)
-    codes, hidden = _padded(codes), _padded(hidden)
+    rows = _padded((codes, aged(hidden, ages)))
     for i in range(0, n, BLOCK_SIZE):
-        block = codes[i : i + BLOCK_SIZE], None if hidden is None else hidden[i : i + BLOCK_SIZE]
+        block = jax.tree.map(lambda x, i=i: x[i : i + BLOCK_SIZE], rows)
         if memory is None:
             parts.append(_apply(agent, *block))
         else:
@@ -108,6 +110,11 @@ class Reading:
     memories: list = field(default_factory=list)  # before every `BLOCK_SIZE` states, of a recurrent agent
     lacking: str = ""  # why it has no values
 
+    def aged(self, start: int, end: int) -> Aged | None:
+        "The hidden states that it read from one step to another, with their ages; None for a plain agent"
+        ages = np.zeros(end - start, np.int32) if self.ages is None else self.ages[start:end]
+        return None if self.hidden is None else Aged(self.hidden[start:end], ages)
+
     def about_hidden(self, step: int) -> str:
         "Which hidden state it read at a step, in a few words; empty for a plain agent"
         if self.hidden is None:
@@ -134,7 +141,7 @@ def read(
     if agent.spec.hidden_dim and hidden is None:
         unknown = np.full(len(episode) + 1, np.nan, np.float32)
         return Reading(name_of(agent), agent, unknown, lacking=lacking or "there are no labels")
-    probs, value, memories = evaluate(agent, episode.codes, hidden)
+    probs, value, memories = evaluate(agent, episode.codes, hidden, ages)
     return Reading(name_of(agent), agent, value, probs, hidden, ages, memories)
 
 # %% ../../nbs/widgets.trace.ipynb #a476efd5
@@ -230,6 +237,7 @@ def judge(
     step: int,
     codes: np.ndarray,  # (width,) uint8, instead of the episode's own
     hidden: np.ndarray | None = None,  # (hidden_dim,) float32, not normalised, for an augmented agent
+    age: int = 0,  # steps since that hidden state was computed
 ) -> tuple[np.ndarray, float]:  # policy (actions,), V
     "Policy and V at another state in the place of a step, with the memory of those before; ValueError without an agent"
     reading = trace.readings[which]
@@ -238,12 +246,14 @@ def judge(
     if bool(reading.agent.spec.hidden_dim) != (hidden is not None):
         needs = "hidden states: give one" if hidden is None else "no hidden states: give none"
         raise ValueError(f"{reading.name} reads {needs}")
-    hidden = None if hidden is None else np.asarray(hidden, np.float32)[None]
+    hidden = None if hidden is None else Aged(np.asarray(hidden, np.float32)[None], np.array([age], np.int32))
     if not reading.memories:
         probs, value = _apply(reading.agent, codes[None], hidden)
         return np.asarray(probs[0]), float(value[0])
     start = step - step % BLOCK_SIZE
-    hidden = None if hidden is None else _padded(np.concatenate([reading.hidden[start:step], hidden]))
+    if hidden is not None:
+        before = reading.aged(start, step)
+        hidden = _padded(Aged(*(np.concatenate(pair) for pair in zip(before, hidden, strict=True))))
     along = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
     memory, first = reading.memories[start // BLOCK_SIZE], np.arange(BLOCK_SIZE) + start == 0
     *out, _ = _apply_along(reading.agent, along, hidden, memory, first)
@@ -268,6 +278,5 @@ def memory_before(
     start = step - step % BLOCK_SIZE
     memory = reading.memories[start // BLOCK_SIZE]
     for t in range(start, step):
-        hidden = None if reading.hidden is None else reading.hidden[t : t + 1]
-        memory = _remember(reading.agent, codes[t : t + 1], hidden, memory, np.array([t == 0]))
+        memory = _remember(reading.agent, codes[t : t + 1], reading.aged(t, t + 1), memory, np.array([t == 0]))
     return memory
