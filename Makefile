@@ -10,7 +10,7 @@ JAX_CUDA ?= $(shell driver=$$(nvidia-smi --query-gpu=driver_version --format=csv
 	if [ "$$driver" -ge 580 ]; then echo 13; elif [ "$$driver" -ge 525 ]; then echo 12; fi 2>/dev/null)
 .DEFAULT_GOAL := help
 FORCE:
-.PHONY: FORCE help setup setup-vllm setup-llamacpp demo test test-all test-services bench bench-gpu lab figures readme docs clean
+.PHONY: FORCE help setup setup-vllm setup-llamacpp demo test test-all test-services bench bench-gpu lab sample figures readme docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -72,6 +72,9 @@ HIDDEN = '__pycache__' '.*' 'earlier_runs' 'bench_*.ipynb' 'test_*.ipynb' $(pats
 lab: setup ## open JupyterLab at nbs/index.ipynb, with the jobs beside it; ALL=1 lists the library's notebooks too
 	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/nbs/index.ipynb \
 		$(if $(ALL),,$(patsubst %,--ContentsManager.hide_globs=%,$(HIDDEN)))
+
+sample: setup ## make craftax_nb/sample again: its agents, data and labels (an hour and a half; interrupted, it goes on where it was)
+	$(BIN)/python -m craftax_nb.demo.sample
 
 figures: setup ## the stored figures of all notebooks, or of some: make figures NB="world.codes play.engine"
 	$(BIN)/python .ci/figures.py $(NB)
