@@ -103,6 +103,7 @@ def cut_episodes(
     report: ImportReport,  # is added to
 ) -> tuple[list[Episode], np.ndarray]:  # whole episodes; the rows that they hold
     "Cuts a stretch of steps; next_codes, log_prob and value are optional. ImportDataError for bad rows"
+    _check_columns(rows, where)
     truncated = np.asarray(rows.get("truncated", np.zeros(len(rows["action"]), bool)), bool)
     done = np.asarray(rows["terminated"] if "terminated" in rows else rows["done"], bool) | truncated
     _check_rows(rows, done, where)
@@ -147,6 +148,23 @@ def _last_code(rows: dict, row: int, ended: bool) -> np.ndarray:  # (1, width)
         after = rows["next_codes"][row : row + 1]
         return rows["codes"][row : row + 1] if ended and at_start(after)[0] else after
     return rows["codes"][row : row + 1] if ended else rows["codes"][row + 1 : row + 2]
+
+# %% ../../nbs/data.imports.ipynb #c421ae01
+def _check_columns(rows: dict, where: str) -> None:
+    "ImportDataError for a column that isn't one number a step, and for ends of episodes that are neither 0 nor 1"
+    n = len(rows["codes"])
+    for name, x in rows.items():
+        x, kinds = np.asarray(x), "iuf" if name == "action" else "biuf"
+        if name in ("codes", "next_codes"):
+            continue
+        if x.shape != (n,) or x.dtype.kind not in kinds:
+            raise ImportDataError(
+                f"{where}: {name} has shape {x.shape} and type {x.dtype}, expected one number a step, shape ({n},)"
+            )
+        wrong = ~np.isin(x, (0, 1)) if name in ("done", "terminated", "truncated") else np.isinf(x)
+        if name != "reward" and wrong.any():
+            row, expected = int(np.flatnonzero(wrong)[0]), "a finite number or NaN" if np.isinf(x).any() else "0 or 1"
+            raise ImportDataError(f"{where}: {name} is {x[row]} at row {row}, expected {expected}")
 
 # %% ../../nbs/data.imports.ipynb #b8770b36
 def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:

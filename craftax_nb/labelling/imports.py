@@ -11,7 +11,8 @@ from pathlib import Path
 from ..data.dataset import Dataset, load_dataset
 from ..data.imports import ImportDataError, ImportReport
 from ..data.sources import import_minari, import_table
-from ..jobs.files import resolve, show_path
+from ..jobs.attempts import read_attempts
+from ..jobs.files import remove_whole, resolve, show_path
 from ..jobs.params import ParameterError
 from ..jobs.runs import Run
 from .npz import export_npz, import_npz
@@ -49,6 +50,8 @@ def import_run(
     "Imports what the run's parameters name, once; ParameterError, one sentence, where that can't be done"
     p, options = run.params, {"craftax_version": run.params["craftax_version"]}
     folder = resolve(p["data"]) if p["data"] else run.dir / "data"
+    if not p["data"] and not any(attempt.get("status") == "finished" for attempt in read_attempts(run.dir)):
+        remove_whole(folder)  # of an attempt that was killed before its report
     try:
         source, joined = (p["source"], p["joined"]) if p["source"] else (sample_as_npz(run.dir / "npz"), True)
         kind = kind_of(source) if p["kind"] == "auto" else p["kind"]

@@ -174,9 +174,9 @@ def pool_tokens(
     pooling: str = "",  # "mean" or "last", over the tokens
 ) -> np.ndarray:  # (N, H) float32
     "One vector a row; raises NpzError for token-wise hidden states without a pooling"
-    if hidden.ndim == 2:
+    if hidden.ndim == 2 and hidden.shape[1]:
         return hidden.astype(np.float32)
-    if hidden.ndim != 3 or pooling not in ("mean", "last"):
+    if hidden.ndim != 3 or not hidden.size or pooling not in ("mean", "last"):
         expected = "(N, H), or (N, tokens, H) with pooling 'mean' or 'last'"
         raise NpzError(f"hidden_state has shape {hidden.shape} and pooling is {pooling!r}, expected {expected}")
     return hidden.mean(1, dtype=np.float32) if pooling == "mean" else hidden[:, -1].astype(np.float32)
@@ -235,8 +235,8 @@ def _read(path: Path, num_envs: int, report: ImportReport) -> dict:
         file = {name: npz[name] for name in there if name in _READ and name not in report.skipped}
     if missing := {"action", "reward"} - set(file) | ({"done"} if not {"done", "terminated"} & set(file) else set()):
         raise NpzError(f"{show_path(path)} has no {', '.join(sorted(missing))}; it has {', '.join(there)}")
-    lengths = {name: len(x) for name, x in file.items()}
-    if len(set(lengths.values())) > 1 or lengths["action"] % num_envs:
+    lengths = {name: len(x) if x.ndim else 0 for name, x in file.items()}
+    if len(set(lengths.values())) > 1 or not lengths["action"] or lengths["action"] % num_envs:
         expected = f"one number of them that {num_envs} environments divide"
         raise NpzError(f"{show_path(path)} has rows {lengths}, expected {expected}")
     return _with_codes(file, path)
@@ -311,6 +311,8 @@ def _unknown_recipe(pooling: str) -> Recipe:
 def _save_vectors(data: Dataset, hidden: np.ndarray, recipe: Recipe) -> Labels:
     "Saves one vector a transition as labels, equal ones once; rows that are not finite are no labels"
     labelled = np.flatnonzero(np.isfinite(hidden).all(1))
+    if not len(labelled):
+        raise NpzError("hidden_state has no row of finite numbers; leave it out of the files to import the rest")
     keys = [hashlib.sha256(row.tobytes()).digest()[:16] for row in hidden[labelled]]
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
     order = sorted(first, key=first.get)

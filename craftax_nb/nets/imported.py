@@ -7,6 +7,7 @@ __all__ = ['read_mapping', 'OnnxNetwork', 'LayerNetwork', 'imported_network']
 
 # %% ../../nbs/nets.imported.ipynb #a47c7589
 import json
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,7 @@ def read_mapping(
     if not isinstance(mapping, Mapping):
         try:
             mapping = json.loads(resolve(mapping).read_text())
-        except (OSError, ValueError) as e:
+        except (OSError, ValueError, RecursionError) as e:
             raise CheckpointError(f"mapping {mapping} can't be read: {e}") from None
     if not isinstance(mapping, Mapping):
         raise CheckpointError("mapping: expected a JSON object with env_name and observation, or packed")
@@ -56,6 +57,8 @@ def read_mapping(
     problem, fields = mapping_problem(mapping) or _MAPPING.problem(mapping), [*_MAPPING.required, *_MAPPING.optional]
     if extra := sorted(set(mapping) - set(fields)):
         problem = f"it has {', '.join(extra)}, expected {', '.join(fields)}"
+    elif not problem and not 0 <= mapping.get("gamma", 0) <= 1:
+        problem = f"gamma is {mapping['gamma']}, expected a number from 0 to 1"
     if problem:
         raise CheckpointError(f"mapping: {problem}")
     return dict(mapping)
@@ -92,12 +95,18 @@ class OnnxNetwork:
             )
 
 # %% ../../nbs/nets.imported.ipynb #7a4e1eb1
+_MOST_MEMORY = 2**24  # numbers of one memory of one player
+
+
 @patch
 def initial(self: OnnxNetwork, n: int):
     "Zeros for each memory of n players; None for a network without memory"
     sizes = {name: list(self.inputs[name].shape) for name in self.memory}
     for name in sizes if self.batched else ():
         del sizes[name][self.axes[name]]
+    for name, size in sizes.items():
+        if not all(isinstance(x, int) for x in size) or math.prod(size) > _MOST_MEMORY:
+            raise CheckpointError(f"the memory {name} has shape {size} for one player, expected at most 2^24 numbers")
     return {name: np.zeros((n, *size), canonicalize_dtype(self._dtype(name))) for name, size in sizes.items()} or None
 
 
@@ -206,7 +215,7 @@ def step(self: LayerNetwork, x: np.ndarray, memory):
 # %% ../../nbs/nets.imported.ipynb #f3c06ed1
 def imported_network(
     file: Path,  # *.onnx or *.safetensors
-    mapping: Mapping,  # as `read_mapping` gives it
+    mapping: Mapping,  # as `read_mapping` takes it
     name: str = "",  # for people; "": the file's
     files: Mapping | None = None,  # checksums, as `Foreign` holds them
 ) -> Foreign:
@@ -216,6 +225,7 @@ def imported_network(
         raise CheckpointError(f"{file.name} is neither *.onnx nor *.safetensors")
     if not file.is_file():
         raise CheckpointError(f"there is no file {file}")
+    mapping = read_mapping(mapping)
     net = kinds[file.suffix](file, mapping)
     options = {name: mapping[name] for name in ("gamma", "upstream_exact") if name in mapping}
     functions = {"observe": partial(mapped, mapping), "step": net.step, "initial": net.initial}

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..jobs.checkpoints import CheckpointError
-from ..jobs.files import git_revision, resolve, whole_folder, write_json
+from ..jobs.files import git_revision, resolve, show_path, whole_folder, write_json
 from .agent import IMPORTED, checksums, foreign_agent
 from .imported import imported_network, read_mapping
 
@@ -20,16 +20,27 @@ from .imported import imported_network, read_mapping
 def import_agent(
     file: str | Path,  # *.onnx or *.safetensors
     mapping: str | Path | Mapping,  # a JSON file, the contents of one, or "packed"
-    folder: str | Path,  # of the checkpoint, relative to the project; replaced if it exists
+    folder: str | Path,  # of the checkpoint, relative to the project; an older checkpoint there is replaced
 ) -> Path:
     "Writes a checkpoint of another program's network; raises `CheckpointError`, and writes nothing, where it can't"
-    file, mapping = resolve(file), read_mapping(mapping)
+    file, folder, mapping = resolve(file), resolve(folder), read_mapping(mapping)
+    if folder.exists() and not (folder / "agent.json").exists():
+        raise CheckpointError(f"{show_path(folder)} is there, and is no checkpoint; give a new folder")
     agent = foreign_agent(imported_network(file, mapping))
     framework = "onnx" if file.suffix == ".onnx" else "layers"
     meta = dict(format=1, framework=framework, kind=file.stem, step=0, env_name=agent.spec.env_name, recipe=None)
     meta |= dict(spec=asdict(agent.spec), craftax_version=agent.world.craftax_version, git=git_revision())
     meta |= dict(upstream_exact=agent.upstream_exact, mapping=mapping, parameters={"gamma": agent.gamma})
-    with whole_folder(resolve(folder)) as new:
-        shutil.copyfile(file, new / IMPORTED[framework])
+    with whole_folder(folder) as new:
+        _check_copy(Path(shutil.copyfile(file, new / IMPORTED[framework])), mapping, file.name)
         write_json(new / "agent.json", {**meta, "files": checksums(new)})
-    return resolve(folder)
+    return folder
+
+
+def _check_copy(copy: Path, mapping: Mapping, name: str) -> None:
+    "Raises `CheckpointError` where a file can be read in its own folder only, as an ONNX file with weights beside it"
+    try:
+        imported_network(copy, mapping)
+    except CheckpointError:
+        advice = "save it as one file, for example with torch.onnx.export(..., external_data=False)"
+        raise CheckpointError(f"{name} doesn't hold all of its weights itself; {advice}") from None
