@@ -240,6 +240,11 @@ def job_settings(
         settings["sampling_temperature"] = None
     if params["protocol"] == "balrog" and "Classic" not in params["env_name"]:
         raise ValueError(f"protocol: balrog is for Craftax-Classic-Symbolic-v1, but env_name is {params['env_name']}")
+    if params["text_format"] == "text-image" and not (params["engine_url"] and params["choice"] != "score"):
+        raise ValueError(
+            "text_format: text-image is for the endpoint of a model that sees; "
+            "give engine_url, and choose or think as choice"
+        )
     if params["cost_limit"] and not (params["prompt_price"] or params["answer_price"]):
         raise ValueError(
             "cost_limit: nothing has a price; give prompt_price and answer_price too, for a million tokens"

@@ -114,10 +114,7 @@ CHOICES = {  # job -> parameter -> what it may be
 }
 
 # %% ../../nbs/jobs.bounds.ipynb #965de3d3
-NEEDED = {  # parameter -> the one that it means nothing without
-    **dict.fromkeys(("labels", "labels_dir"), "augment"),
-    **dict.fromkeys(("server", "cadence", "hidden_dropout", "overlap"), "hidden_states"),
-}
+NEEDED = {"labels": "augment", "labels_dir": "augment"}  # parameter -> the switch that it means nothing without
 
 
 def wrong_value(
@@ -135,11 +132,9 @@ def wrong_value(
             return f"{name} is {_shown(value)}, expected {kind} {'from ' * start}{bound}"
         if isinstance(value, str) and "\0" in value:
             return f"{name} holds a NUL character, expected text without one"
-        needed = NEEDED.get(name)
-        if value and values.get(needed) in (False, ""):
-            remedy = f"-p {needed} {'True' if values[needed] is False else 'smollm2'}"
-            given = f"{name} is {_shown(value)}, but {needed} is {values[needed]!r}"
-            return f"{given}; give {remedy}, or leave {name} out"
+        if value and values.get(NEEDED.get(name)) is False:
+            needed = NEEDED[name]
+            return f"{name} is {_shown(value)}, but {needed} is False; give -p {needed} True, or leave {name} out"
     return ""
 
 

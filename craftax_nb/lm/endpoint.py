@@ -29,6 +29,7 @@ from craftax_nb.lm.engines import (
     TransformersEngine,
     candidate_ids,
     chat_ids,
+    require_words_only,
 )
 from .models import ModelError, model_folder
 
@@ -271,6 +272,7 @@ def _own_tokenizer(self: OpenAIEngine):
 @patch
 def score(self: OpenAIEngine, chats: list[list[dict]], candidates: list[str]) -> list[Score]:
     "The log-likelihoods of the candidates after each chat; EngineCant where the endpoint doesn't return them"
+    require_words_only(chats)
     tokenizer = self._own_tokenizer()
     answers = candidate_ids(tokenizer, candidates)
 

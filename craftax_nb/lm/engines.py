@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['CHECK_CHATS', 'CHECK_NAMES', 'EngineError', 'EngineCant', 'Reply', 'Score', 'Engine', 'TransformersEngine',
-           'chat_ids', 'candidate_ids', 'check_engine']
+           'require_words_only', 'chat_ids', 'candidate_ids', 'check_engine']
 
 # %% ../../nbs/lm.engines.ipynb #39743dc4
 from dataclasses import dataclass
@@ -99,11 +99,18 @@ class TransformersEngine:
 @patch
 def _ids(self: TransformersEngine, chats: list, more: int) -> list[list[int]]:
     "Token ids of whole chats; EngineError where one of them and `more` tokens exceed what the model reads"
+    require_words_only(chats)
     out = [chat_ids(self.tokenizer, chat) for chat in chats]
     if (length := max(map(len, out), default=0) + more) > self.longest:
         advice = "take a shorter history, a shorter text_format, or another model"
         raise EngineError(f"a chat has {length} tokens with its answer, but {self.name} reads {self.longest}: {advice}")
     return out
+
+
+def require_words_only(chats: list[list[dict]]) -> None:
+    "EngineCant for a chat with pictures, which only `complete` of an endpoint takes"
+    if any(not isinstance(message["content"], str) for chat in chats for message in chat):
+        raise EngineCant("this engine can't see pictures; take the endpoint of a model that sees, and choose or think")
 
 
 def chat_ids(tokenizer, chat: list[dict]) -> list[int]:

@@ -32,7 +32,7 @@ class Recipe:
     "Everything that decides a hidden state; fields that default to '' are filled in by `resolve_recipe`"
 
     model: str = "smollm2"  # "smollm2", "minilm", a hub id, or a folder; "oracle": no model, `lm.oracle`
-    text_format: str = "filtered"  # of `world.text.describe`; "image": the frame of `world.draw`; "facts": an oracle's
+    text_format: str = "filtered"  # of `world.text`; "image": the frame; "text-image": text drawn; "facts": an oracle's
     prompt: str = "craftax-1"  # version of the system text: a file in lm/prompts
     history: int = 0  # states before the current one that the model reads too
     thinking: bool = False  # the chat template's switch

@@ -5,6 +5,7 @@
 # %% ../../nbs/play.language.ipynb #900f732b
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -21,15 +22,15 @@ from flax import struct
 
 from ..jobs.files import resolve
 from ..lm.engines import EngineCant, EngineError, Reply
-from ..lm.prompt import observation_texts
+from ..lm.prompt import observation_texts, text_frame
 from .policy import draw_actions, is_dozing
 from .transcript import Limit, LimitReached, Transcript, chat_hash
 from ..world.env import World
 
 # %% auto #0
 __all__ = ['COMPASS', 'ACTION_MEANINGS', 'ANSWERS', 'action_words', 'action_list', 'read_action', 'play_prompts', 'play_prompt',
-           'read_prompt', 'fill_prompt', 'Turn', 'LanguagePolicy', 'make_chat', 'what_arrived', 'count_characters',
-           'question_seed', 'FixedPolicy']
+           'read_prompt', 'fill_prompt', 'Turn', 'LanguagePolicy', 'with_pictures', 'make_chat', 'what_arrived',
+           'count_characters', 'question_seed', 'FixedPolicy']
 
 # %% ../../nbs/play.language.ipynb #c1a67de4
 COMPASS = {"left": "west", "right": "east", "up": "north", "down": "south"}  # with the text format `nearest`
@@ -167,7 +168,7 @@ class LanguagePolicy:
         engine,  # of lm.engines
         world: World,
         choice: str = "score",  # score, choose or think
-        text_format: str = "filtered",  # of world.text
+        text_format: str = "filtered",  # of world.text; "text-image": a picture of the text, for an endpoint
         prompt: str = "play-1",  # as `play_prompt` takes it
         history: int = 16,  # observations and actions before the present observation
         temperature: float | None = 1.0,  # 0: the likeliest action or token; None: the endpoint's own, or 1
@@ -229,6 +230,17 @@ def _turns(self: LanguagePolicy, codes: np.ndarray, first: np.ndarray) -> list[T
         chat = [] if is_dozing(codes[row]) else make_chat(self.system, self.past[episode], text)
         turns.append(Turn(row, episode, self.steps[episode], text, chat))
     return turns
+
+
+def with_pictures(chat: list[dict]) -> list[dict]:
+    "A chat in which each user's text is a picture of the text, as endpoints of models that see take it"
+    from craftax_nb.world.draw import png
+
+    def content(text: str) -> list[dict]:
+        data = base64.b64encode(png(text_frame(text))).decode()
+        return [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}]
+
+    return [m | {"content": content(m["content"])} if m["role"] == "user" else m for m in chat]
 
 
 def make_chat(system: str, past: list[tuple[str, str]], observation: str) -> list[dict]:
@@ -395,6 +407,7 @@ def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) 
     self.limit.check(count_characters(chats), self.answer_tokens * len(chats))
     seeds = [question_seed(self.seed, turn.episode, turn.step, len(turn.answers)) for turn in turns]
     how = dict(max_tokens=self.answer_tokens, temperature=self.temperature, seeds=seeds)
+    chats = [with_pictures(chat) for chat in chats] if self.text_format == "text-image" else chats
     if self.holds_choices:
         arrived, error = what_arrived(lambda: self.engine.complete(chats, choices=self.words, **how))
         if not isinstance(error, EngineCant):

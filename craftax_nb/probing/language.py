@@ -15,12 +15,12 @@ import pandas as pd
 
 from ..evaluation.stats import interval
 from ..evaluation.video import probabilities
+from ..lm.prompt import observation_texts
 from ..nets.agent import Agent
 from ..play.reader import check_labeller
 from .edits import Edit, edited, put_ahead, set_to
 from .values import hidden_states_of, look
 from ..world.edits import EditError
-from ..world.text import describe
 
 # %% auto #0
 __all__ = ['CHANGES', 'GARBAGE', 'TEXT_ONLY', 'OBSERVATION_ONLY', 'TRUE_CHANGE', 'SWAPPED', 'HOW', 'Change', 'shuffled_words',
@@ -85,7 +85,7 @@ def _swaps(agent: Agent, labeller: Callable, codes: np.ndarray, real: np.ndarray
     swaps = {"zero (the mean label)": np.tile(mean, (len(real), 1)), "another state's": np.roll(real, 1, 0)}
     text_format = getattr(getattr(labeller, "recipe", None), "text_format", "filtered")
     if hasattr(labeller, "of_texts") and text_format != "image":
-        nonsense = [shuffled_words(text, seed + i) for i, text in enumerate(describe(codes, text_format))]
+        nonsense = [shuffled_words(text, seed + i) for i, text in enumerate(observation_texts(codes, text_format))]
         swaps["nonsense (its own words, shuffled)"] = labeller.of_texts(nonsense)
         swaps["a garbage prompt's"] = np.repeat(labeller.of_texts([GARBAGE]), len(codes), 0)
     return swaps
