@@ -49,6 +49,36 @@ def _check_kind(start: Agent, p: dict) -> None:
             f"{p['upstream_exact']}; give -p upstream_exact {start.upstream_exact}"
         )
 
+# %% ../../nbs/online.job.ipynb #18d03d18
+def _hidden_of(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
+    "Fields of the network for hidden states, and when they are asked for; nothing without a language model"
+    if hidden is None:
+        for name, default in {
+            "server": "",
+            "cadence": 0,
+            "hidden_dropout": 0,
+            "overlap": False,
+            "on_stale": "keep",
+        }.items():
+            if p.get(name, default) != default:
+                raise ValueError(f"{name} is {p[name]!r}, but hidden_states is ''; give a model, or leave {name} out")
+        return {}, None
+    if p["overlap"] and p["on_stale"] == "zero":
+        raise ValueError("with overlap every hidden state is old when it comes, and on_stale zero reads none of these")
+    vectors = hidden.recipe.vectors if hidden.recipe else 1
+    reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=AGE_BUCKETS, on_stale=p["on_stale"])
+    settings = hidden_settings(
+        p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history, p["overlap"]
+    )
+    return reads, settings
+
+
+def _take_moments(start: Agent, hidden: HiddenStore | None) -> None:
+    "An agent that is trained further goes on with its mean and deviation; RecipeMismatch for another model's"
+    if hidden is not None:
+        require_same(start.recipe, hidden.recipe, "the checkpoint", "hidden_states", ignore=("cadence",))
+        hidden.mean, hidden.std = start.hidden_mean, start.hidden_std
+
 # %% ../../nbs/online.job.ipynb #2cb51abd
 def make_ppo(
     run: Run,  # of train_ppo
@@ -81,27 +111,6 @@ def make_ppo(
     except ValueError as e:
         raise ParameterError(f"train_ppo: {e}") from None
     return ppo, start
-
-# %% ../../nbs/online.job.ipynb #18d03d18
-def _hidden_of(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
-    "Fields of the network for hidden states, and when they are asked for; nothing without a language model"
-    if hidden is None:
-        return {}, None
-    if p["overlap"] and p["on_stale"] == "zero":
-        raise ValueError("with overlap every hidden state is old when it comes, and on_stale zero reads none of these")
-    vectors = hidden.recipe.vectors if hidden.recipe else 1
-    reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=AGE_BUCKETS, on_stale=p["on_stale"])
-    settings = hidden_settings(
-        p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history, p["overlap"]
-    )
-    return reads, settings
-
-
-def _take_moments(start: Agent, hidden: HiddenStore | None) -> None:
-    "An agent that is trained further goes on with its mean and deviation; RecipeMismatch for another model's"
-    if hidden:
-        require_same(start.recipe, hidden.recipe, "the checkpoint", "hidden_states", ignore=("cadence",))
-        hidden.mean, hidden.std = start.hidden_mean, start.hidden_std
 
 # %% ../../nbs/online.job.ipynb #3534f4dd
 def data_note(

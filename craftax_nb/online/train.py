@@ -48,7 +48,7 @@ TRAINER = "trainer"  # a subfolder of a checkpoint for the trainer's own state, 
 def agents(ppo: PPO, train: TrainState, store: HiddenStore | None = None) -> list[Agent]:
     "The agents of a run, one for each seed"
     params, reads = jax.tree.map(np.asarray, train.params), (None, None, None)
-    if store:
+    if store is not None:
         reads = store.mean, store.std, live_recipe(store, ppo.hidden)
     of_seed = lambda i: jax.tree.map(lambda x: x[i], params) if ppo.seeds > 1 else params
     return [Agent(ppo.net, of_seed(i), *reads, upstream_exact=ppo.world.upstream_exact) for i in range(ppo.seeds)]
@@ -68,7 +68,7 @@ def save_train(
 
     def extra(folder: Path):
         (folder / TRAINER).mkdir()
-        if store:
+        if store is not None:
             write_json(folder / TRAINER / "hidden.json", {"count": store.commit()})
         save_arrays(folder / TRAINER / "state.safetensors", leaves)
         write_json(folder / TRAINER / "recent.json", list(recent))
@@ -299,7 +299,7 @@ def train_ppo(
     states = {}
     checkpoint = run.resume(lambda folder: states.update(newest=load_train(folder, ppo)))
     train = states.pop("newest") if checkpoint else init(ppo, seed, params)
-    if hidden:
+    if hidden is not None:
         _open_hidden(run, ppo, train, hidden, checkpoint)
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
     recent, clock = load_recent(checkpoint), _Clock(ppo.batch * ppo.seeds, progress)
@@ -323,7 +323,7 @@ def train_ppo(
         if run.stopping and not last:
             run.stop()
     store.close(total)
-    if hidden and hidden.recipe and ppo.hidden.cadence >= 0:
+    if hidden is not None and hidden.recipe and ppo.hidden.cadence >= 0:
         label_episodes(run.dir / "data", live_recipe(hidden, ppo.hidden), hidden)
     return _trained(ppo, run, train, hidden)
 
