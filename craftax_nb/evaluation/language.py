@@ -24,9 +24,10 @@ from ..jobs.journal import LEAST_EPISODES, too_few
 from ..lm.endpoint import open_engine
 from ..play.engine import floors
 from ..play.episodes import SLOTS_PER_BLOCK, EpisodePlayer
-from ..play.language import FixedPolicy, LanguagePolicy, count_characters, make_chat, play_prompt
+from ..play.language import FixedPolicy, LanguagePolicy, count_characters
 from ..play.transcript import Limit, LimitReached, Transcript
 from ..play.types import all_codes, episode_steps, join_steps, to_episode
+from ..play.wording import make_chat, play_prompt
 from ..world.env import World
 
 # %% auto #0

@@ -19,7 +19,7 @@ from ..data.golden import find_golden, golden, marks_folder
 from ..lm.engines import Engine, EngineCant
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
-from ..play.language import action_words, fill_prompt, make_chat, read_action
+from ..play.wording import action_words, fill_prompt, make_chat, read_action
 from ..world.env import World
 
 # %% auto #0

@@ -5,13 +5,9 @@
 # %% ../../nbs/play.language.ipynb #900f732b
 from __future__ import annotations
 
-import base64
-import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -20,121 +16,15 @@ import numpy as np
 from fastcore.basics import patch
 from flax import struct
 
-from ..jobs.files import resolve
 from ..lm.engines import EngineCant, EngineError, Reply
-from ..lm.prompt import observation_texts, text_frame
+from ..lm.prompt import observation_texts
 from .policy import draw_actions, is_dozing
 from .transcript import Limit, LimitReached, Transcript, chat_hash
+from .wording import ANSWERS, action_words, make_chat, play_prompt, read_action, with_pictures
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['COMPASS', 'ACTION_MEANINGS', 'ANSWERS', 'action_words', 'action_list', 'read_action', 'play_prompts', 'play_prompt',
-           'read_prompt', 'fill_prompt', 'Turn', 'LanguagePolicy', 'with_pictures', 'make_chat', 'what_arrived',
-           'count_characters', 'question_seed', 'FixedPolicy']
-
-# %% ../../nbs/play.language.ipynb #c1a67de4
-COMPASS = {"left": "west", "right": "east", "up": "north", "down": "south"}  # with the text format `nearest`
-ACTION_MEANINGS = {
-    "noop": "wait",
-    "do": "collect, attack, eat or drink what you face",
-    "sleep": "until your energy is back; you see nothing meanwhile",
-    "place_plant": "a sapling on grass",
-}
-
-
-def action_words(
-    world: World,
-    text_format: str = "filtered",  # of world.text
-) -> list[str]:  # by the action's number
-    "The actions' names in prompts and answers"
-    compass = COMPASS if text_format == "nearest" else {}
-    return [compass.get(name, name.replace("_", " ")) for name in world.action_names]
-
-
-def action_list(world: World, text_format: str = "filtered") -> str:
-    "The actions as the prompt lists them"
-    pairs = zip(world.action_names, action_words(world, text_format))
-    return ", ".join(f"{word} ({ACTION_MEANINGS[name]})" if name in ACTION_MEANINGS else word for name, word in pairs)
-
-# %% ../../nbs/play.language.ipynb #0d34fd14
-_THOUGHTS = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
-_ACTION_LINE = re.compile(r"^\W*action\W*[:=](.*)$", re.IGNORECASE | re.MULTILINE)
-
-
-def read_action(
-    text: str,  # of an answer
-    words: list[str],  # as `action_words` gives
-    line: bool = False,  # whether the action stands in the last line that begins with "Action:"
-) -> tuple[int, str]:  # the action's number, -1 for none; why the answer can't be read, "" where it can
-    "The action that an answer names"
-    text = _THOUGHTS.sub("", text).strip()
-    if not text:
-        return -1, "empty"
-    if line:
-        lines = _ACTION_LINE.findall(text)
-        if not lines:
-            return -1, "no line that begins with Action:"
-        text = lines[-1]
-    elif text.startswith("{"):
-        text = _in_json(text)
-    plain = lambda x: re.sub(r"[\W_]+", " ", x).strip().lower()
-    known = [plain(word) for word in words]
-    if plain(text) in known:
-        return known.index(plain(text)), ""
-    named = [word for word in known if re.search(rf"\b{re.escape(word)}\b", plain(text))]
-    several = f"several actions ({', '.join(named[:4])})" if len(named) > 1 else ""
-    return -1, several or ("more than an action" if named else f"no action ({text.strip()[:40]!r})")
-
-
-def _in_json(text: str) -> str:
-    "The action in a JSON object; the text itself where there is none"
-    try:
-        return str(json.loads(text)["action"])
-    except (ValueError, KeyError, TypeError):
-        return text
-
-# %% ../../nbs/play.language.ipynb #6eeae5e1
-ANSWERS = {
-    "score": "Answer with the name of one action and nothing else.",
-    "choose": "Answer with the name of one action and nothing else.",
-    "think": "Think about what is dangerous, what is lacking and what you can reach, in a few sentences. "
-    "Then end with one line: Action: and the name of one action.",
-}
-
-
-def play_prompts() -> list[str]:
-    "The versions of the system text that come with the library"
-    return sorted(p.stem for p in (Path(__file__).parent / "prompts").glob("*.md"))
-
-
-def play_prompt(
-    version: str,  # one of `play_prompts`, or the path of a .md file of your own
-    world: World,
-    text_format: str = "filtered",
-    choice: str = "score",  # score, choose or think
-) -> str:
-    "The system text of a player; ValueError, which begins with `prompt:`, for an unknown version"
-    return fill_prompt(read_prompt(version), world, text_format, choice)
-
-
-def read_prompt(version: str) -> str:
-    "The system text of a player with {actions} and {answer} in it; ValueError as in `play_prompt`"
-    own = version.endswith(".md")
-    file = resolve(version) if own else Path(__file__).parent / "prompts" / f"{version}.md"
-    if not file.is_file():
-        expected = f"one of {', '.join(play_prompts())}, or the path of a file that ends in .md"
-        raise ValueError(f"prompt: {version!r} is none, expected {expected}")
-    return file.read_text().removesuffix("\n")
-
-
-def fill_prompt(
-    text: str,  # a system text, with or without {actions} and {answer}
-    world: World,
-    text_format: str = "filtered",
-    choice: str = "score",  # score, choose or think
-) -> str:
-    "The system text with the list of actions and the instruction to answer"
-    return text.replace("{actions}", action_list(world, text_format)).replace("{answer}", ANSWERS[choice])
+__all__ = ['Turn', 'LanguagePolicy', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
 
 # %% ../../nbs/play.language.ipynb #52cab0f4
 @dataclass
@@ -230,23 +120,6 @@ def _turns(self: LanguagePolicy, codes: np.ndarray, first: np.ndarray) -> list[T
         chat = [] if is_dozing(codes[row]) else make_chat(self.system, self.past[episode], text)
         turns.append(Turn(row, episode, self.steps[episode], text, chat))
     return turns
-
-
-def with_pictures(chat: list[dict]) -> list[dict]:
-    "A chat in which each user's text is a picture of the text, as endpoints of models that see take it"
-    from craftax_nb.world.draw import png
-
-    def content(text: str) -> list[dict]:
-        data = base64.b64encode(png(text_frame(text))).decode()
-        return [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}]
-
-    return [m | {"content": content(m["content"])} if m["role"] == "user" else m for m in chat]
-
-
-def make_chat(system: str, past: list[tuple[str, str]], observation: str) -> list[dict]:
-    "A chat of the system text, the earlier observations and actions, and the present observation"
-    turns = [(role, text) for pair in past for role, text in zip(("user", "assistant"), pair)]
-    return [dict(role=role, content=text) for role, text in [("system", system), *turns, ("user", observation)]]
 
 # %% ../../nbs/play.language.ipynb #1c518525
 @patch

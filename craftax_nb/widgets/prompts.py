@@ -31,7 +31,7 @@ from ..jobs.markup import frame_html, tag
 from ..lm.engines import Engine, EngineError
 from ..lm.prompt import observation_texts, prompt_versions, system_text
 from ..lm.recipe import Recipe
-from ..play.language import action_words, fill_prompt, play_prompts, read_prompt
+from ..play.wording import action_words, fill_prompt, play_prompts, read_prompt
 from ..probing.bases import load_states
 from .board import Board
 from .editor import Editing, Editor, encode_state
