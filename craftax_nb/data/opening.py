@@ -35,8 +35,10 @@ def open_columns(
     shapes |= {"codes": (np.uint8, (steps + episodes, ObsSpec.of(about["env_name"]).width))}
     shapes |= {"unlocked": (np.int32, unlocked), "length": (np.int32, (episodes,)), "cut": (bool, (episodes,))}
     columns = {name: _open_column(shard / f"{name}.npy", *form) for name, form in shapes.items()}
+    file = show_path(shard / "shard.json")
+    if outside := [name for name in about["sha256"] if Path(name).name != name]:
+        raise DatasetError(f"{file} lists {outside[0]}, which isn't in its folder; {_AGAIN}")
     if unlisted := [name for name in columns if f"{name}.npy" not in about["sha256"]]:
-        file = show_path(shard / "shard.json")
         raise DatasetError(f"column {unlisted[0]}: {file} has no checksum of it; {_AGAIN}")
     _check_lengths(shard, steps, columns["length"])
     return columns

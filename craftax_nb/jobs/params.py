@@ -158,28 +158,30 @@ def _assigned(nodes: list) -> dict:  # {} unless these statements do nothing but
 # %% ../../nbs/jobs.params.ipynb #c4ac9210
 @patch
 def overwritten(self: Job) -> dict:  # name -> the value that was given
-    "Parameters that were given before the notebook's own values, which have overwritten them"
-    declared, early = {*self.declared()}, {}
+    "Parameters that were given, and that the notebook's own values have overwritten since"
+    declared, lost, own = {*self.declared()}, {}, False
     for source in self.namespace.get("In", []):
         with contextlib.suppress(SyntaxError):
-            nodes = ast.parse(source).body
-            if _annotated(nodes) & declared:
-                break
-            values = _assigned(nodes)
-            if not source.startswith("# Parameters"):  # not papermill's cell: only what has changed since counts
+            nodes, papermill = ast.parse(source).body, source.startswith("# Parameters")
+            own = own or bool(_annotated(nodes) & declared)
+            if own and not papermill:
+                continue
+            values = {k: v for k, v in _assigned(nodes).items() if not k.startswith("PAPERMILL_")}
+            lost = {k: v for k, v in lost.items() if k not in values}
+            if own or not papermill:  # only what has changed since counts
                 values = {k: v for k, v in values.items() if k in declared and self.namespace[k] != v}
-            early |= {k: v for k, v in values.items() if not k.startswith("PAPERMILL_")}
-    return early
+            lost |= values
+    return lost
 
 # %% ../../nbs/jobs.params.ipynb #ab1b967d
 @patch
 def _check_tag(self: Job) -> None:
-    "Raises ParameterError where the notebook has lost its tag, and with it a value that was given"
+    "Raises ParameterError where the notebook has lost its tag, or assigns a parameter twice, and with it a given value"
     for name, value in self.overwritten().items():
         own = f"{name} {self.namespace[name]!r}" if name in self.declared() else "parameters"
         raise ParameterError(
-            f"{self.name}: {name} {value!r} was given, but the notebook's own {own} came after it: its cell of "
-            f"parameters has lost the tag `parameters`; give it the tag again, or take a fresh copy of the notebook"
+            f"{self.name}: {name} {value!r} was given, but the notebook's own {own} came after it: the cell "
+            f"of parameters has lost its tag `parameters`, or a later cell assigns {name}; take a fresh copy of it"
         )
 
 # %% ../../nbs/jobs.params.ipynb #2256f7e7
