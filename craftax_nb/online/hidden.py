@@ -86,8 +86,8 @@ def hidden_metrics(record: Record, store: HiddenStore, before: tuple[int, int, f
 
 
 def asked_so_far(store: HiddenStore) -> tuple[int, int, float]:
-    "Questions, texts that the model read, and its seconds"
-    return store.questions, store.computed, store.seconds
+    "Questions that were answered, distinct texts of them, and the model's seconds"
+    return store.questions, store.taken, store.seconds
 
 # %% ../../nbs/online.hidden.ipynb #07aec06e
 def label_episodes(

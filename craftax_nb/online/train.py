@@ -69,7 +69,7 @@ def save_train(
     def extra(folder: Path):
         (folder / TRAINER).mkdir()
         if store is not None:
-            write_json(folder / TRAINER / "hidden.json", {"count": store.commit()})
+            write_json(folder / TRAINER / "hidden.json", {"count": store.commit(), "taken": store.taken})
         save_arrays(folder / TRAINER / "state.safetensors", leaves)
         write_json(folder / TRAINER / "recent.json", list(recent))
         write_json(folder / TRAINER / "files.json", {"files": checksums(folder / TRAINER)})
@@ -263,7 +263,7 @@ def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore, che
     "Makes the store ready: what a checkpoint knew, or else mean and deviation by a rollout that is thrown away"
     folder = run.dir / "hidden_states"
     if checkpoint:
-        hidden.keep_in(folder, read_json(checkpoint / TRAINER / "hidden.json")["count"])
+        hidden.keep_in(folder, **read_json(checkpoint / TRAINER / "hidden.json"))
         moments = load_arrays(checkpoint / "normaliser.safetensors")
         hidden.mean, hidden.std = moments["mean"], moments["std"]
         recipe = read_meta(checkpoint)["recipe"]

@@ -35,7 +35,7 @@ class HiddenStore:
         self.numbers: dict[bytes, int] = {}  # key of a text -> its number
         self.blocks: list[np.ndarray] = []  # (n, dim) float32 each, one after the other
         self.mean = self.std = None  # of those that the agent learns from, (dim,) float32
-        self.questions = self.computed = 0  # states asked about, and texts that the model read for them
+        self.questions = self.taken = 0  # answers in use so far, and distinct texts among them
         self.seconds = 0.0  # in the model
         self.thread = ThreadPoolExecutor(1)  # which asks it
         self.pending = None  # questions that it has not answered: whose they are, and the future numbers
@@ -66,19 +66,25 @@ def ask(
     keys = self._keys(codes, past)
     place = {key: i for i, key in reversed(list(enumerate(keys)))}  # where each text stands first
     new = sorted(i for key, i in place.items() if key not in self.numbers)
-    self.questions += len(keys)
     if new:
         began = time.perf_counter()
         vectors = np.array(self.labeller(codes[new], *(() if past is None else (past[:, new],))), np.float32)
         self.seconds += time.perf_counter() - began
         if not np.isfinite(vectors).all():
             raise ValueError("the language model gives a hidden state that isn't finite; dtype float32 may help")
-        self.computed += len(new)
         self.blocks.append(vectors)
         self.numbers.update({keys[i]: len(self.numbers) + n for n, i in enumerate(new)})
     return np.array([self.numbers[key] for key in keys], np.int32)
 
 # %% ../../nbs/play.hidden.ipynb #59cdebad
+@patch
+def take(self: HiddenStore, numbers: np.ndarray) -> np.ndarray:
+    "Counts answers that come into use"
+    self.questions += len(numbers)
+    self.taken = max(self.taken, int(numbers.max()) + 1)
+    return numbers
+
+
 @patch
 def vectors(
     self: HiddenStore,
@@ -129,9 +135,9 @@ def _file(self: HiddenStore, name: str, first: int) -> Path:
 
 # %% ../../nbs/play.hidden.ipynb #19070587
 @patch
-def keep_in(self: HiddenStore, folder: Path, count: int = 0) -> None:
+def keep_in(self: HiddenStore, folder: Path, count: int = 0, taken: int = 0) -> None:
     "Takes the first `count` vectors from the folder and removes later ones, which are of a part that is played again"
-    self.folder = folder
+    self.folder, self.taken = folder, taken
     for file in sorted(self.folder.glob("keys-*.npy")):
         if (first := int(file.stem.rpartition("-")[2])) >= count:
             remove_whole(self._file("hidden", first))

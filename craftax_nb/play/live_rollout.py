@@ -259,7 +259,7 @@ def take_answers(self: _LiveRollout) -> None:
         whose, future = self.store.pending
         self.store.pending = None
         row = np.zeros(len(whose), np.int32)
-        row[whose] = self.table.add(future.result())
+        row[whose] = self.table.add(self.store.take(future.result()))
         self.hold(_answered, row, whose)
 
 # %% ../../nbs/play.live_rollout.ipynb #6da0218f
