@@ -225,8 +225,10 @@ def run_chain(
             done, _ = wait(chain.ended.values(), return_when=FIRST_EXCEPTION)
             for future in done:
                 future.result()
-        except BaseException:
+        except BaseException as e:
             chain.stop.set()
+            if isinstance(e, StepFailed):
+                print(e, file=sys.stderr, flush=True)  # Python itself says nothing at an exit with a code
             raise
     print(f"{show_path(chain.folder)} holds the results, {show_path(chain.folder)}/notebooks the executed notebooks")
     return [chain.output(step) for step in steps]
@@ -249,8 +251,7 @@ def _run_once(chain: Chain, step: ChainStep, head: str, key: str) -> float:  # w
     write_json(path, {"key": key, "finished": False})
     if problem := run_step(step, head, output, run_dir, chain.progress, chain.stop):
         log = show_path(output.with_suffix(".log"))
-        print(f"{step.name}: {problem}\nsee {show_path(output)} and {log}", file=sys.stderr, flush=True)
-        raise StepFailed(f"{step.name}: {problem}")
+        raise StepFailed(f"{step.name}: {problem}\nsee {show_path(output)} and {log}")
     write_json(path, {"key": key, "finished": True, "seconds": time.time() - begun, "ended": time.time()})
     return _record(path)["ended"]
 
