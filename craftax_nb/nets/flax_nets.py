@@ -85,8 +85,7 @@ class ActorCritic(nn.Module):
         first=None,  # (...,) bool, where an episode begins and memory is wiped
     ) -> Output:
         spec, codes = self.spec, jnp.asarray(codes)
-        check_hidden_state(spec, codes, hidden_state)
-        hidden_state = with_age(spec, hidden_state)
+        hidden_state = with_age(spec, codes, hidden_state)
         hidden, memory = self.first_layers(codes, memory, first)
         heads = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}
         out = {}
@@ -128,8 +127,9 @@ def check_hidden_state(spec: NetSpec, codes, hidden_state) -> None:
         )
 
 
-def with_age(spec: NetSpec, hidden_state):  # Aged, HiddenRows, or None
-    "A hidden state with its age, which is 0 where none is given; with on_stale 'zero' an old one is as good as none"
+def with_age(spec: NetSpec, codes, hidden_state):  # Aged, HiddenRows, or None
+    "A checked hidden state with its age, 0 where none is given; with on_stale 'zero' an old one is as good as none"
+    check_hidden_state(spec, codes, hidden_state)
     if hidden_state is None:
         return None
     if not isinstance(hidden_state, (Aged, HiddenRows)):

@@ -259,8 +259,10 @@ def check_metrics_finite(
             )
 
 # %% ../../nbs/online.train.ipynb #92643772
-def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore, checkpoint: Path | None) -> None:
+def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore | None, checkpoint: Path | None):
     "Makes the store ready: what a checkpoint knew, or else mean and deviation by a rollout that is thrown away"
+    if hidden is None:
+        return
     folder = run.dir / "hidden_states"
     if checkpoint:
         hidden.keep_in(folder, **read_json(checkpoint / TRAINER / "hidden.json"))
@@ -299,8 +301,7 @@ def train_ppo(
     states = {}
     checkpoint = run.resume(lambda folder: states.update(newest=load_train(folder, ppo)))
     train = states.pop("newest") if checkpoint else init(ppo, seed, params)
-    if hidden is not None:
-        _open_hidden(run, ppo, train, hidden, checkpoint)
+    _open_hidden(run, ppo, train, hidden, checkpoint)
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
     recent, clock = load_recent(checkpoint), _Clock(ppo.batch * ppo.seeds, progress)
     total = ppo.num_updates * ppo.batch
@@ -323,13 +324,13 @@ def train_ppo(
         if run.stopping and not last:
             run.stop()
     store.close(total)
-    if hidden is not None and hidden.recipe and ppo.hidden.cadence >= 0:
-        label_episodes(run.dir / "data", live_recipe(hidden, ppo.hidden), hidden)
     return _trained(ppo, run, train, hidden)
 
 # %% ../../nbs/online.train.ipynb #f5f34404
 def _trained(ppo: PPO, run: Run, train: TrainState, hidden: HiddenStore | None) -> Agent:
-    "The first seed's agent, with what its checkpoint says of it"
+    "The first seed's agent, with what its checkpoint says of it; labels the data set of one that reads hidden states"
+    if hidden is not None and hidden.recipe and ppo.hidden.cadence >= 0:
+        label_episodes(run.dir / "data", live_recipe(hidden, ppo.hidden), hidden)
     meta = {"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params}
     agent = agents(ppo, train, hidden)[0]
     return replace(agent, meta=meta, gamma=ppo.gamma, upstream_exact=ppo.world.upstream_exact)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from fastcore.basics import patch
 
 from ..lm.recipe import require_same
 from ..nets.agent import Agent
@@ -65,13 +66,6 @@ class Reader:
         "Steps until it is time to look again"
         return self.period - clock % self.period
 
-    def needs(
-        self,
-        age: np.ndarray,  # (k,) int, steps since each hidden state was computed; 0 where there is none yet
-    ) -> np.ndarray:  # (k,) bool
-        "Whose hidden state is so old that the next one is due"
-        return np.asarray(age) % self.cadence == 0
-
     def read(
         self,
         codes: np.ndarray,  # (k, width) uint8
@@ -80,3 +74,12 @@ class Reader:
         "The hidden states of these observations"
         earlier = (np.moveaxis(past, 1, 0),) if self.history else ()
         return np.asarray(self.labeller(codes, *earlier), np.float32)
+
+# %% ../../nbs/play.reader.ipynb #4b68122f
+@patch
+def needs(
+    self: Reader,
+    age: np.ndarray,  # (k,) int, steps since each hidden state was computed; 0 where there is none yet
+) -> np.ndarray:  # (k,) bool
+    "Whose hidden state is so old that the next one is due"
+    return np.asarray(age) % self.cadence == 0
