@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,14 @@ import numpy as np
 from fastcore.basics import patch
 from flax import struct
 
-from ..lm.engines import EngineCant, EngineError, Reply
 from ..lm.prompt import observation_texts
 from .policy import draw_actions, is_dozing
 from .transcript import Limit, LimitReached, Transcript, chat_hash
 from .wording import ANSWERS, action_words, make_chat, play_prompt, read_action, with_pictures
 from ..world.env import World
+
+if TYPE_CHECKING:  # these import torch
+    from craftax_nb.lm.engines import EngineError, Reply
 
 # %% auto #0
 __all__ = ['Turn', 'LanguagePolicy', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
@@ -142,6 +144,8 @@ def _replay(self: LanguagePolicy, turn: Turn) -> bool:
 @patch
 def _go_on(self: LanguagePolicy, turn: Turn, row: dict) -> None:
     "Gives a turn what its line without an action holds"
+    from craftax_nb.lm.engines import Reply
+
     turn.failures = tuple(row.get("failures", ()))
     turn.answers = tuple(Reply(text, float("nan"), 0, 0, True) for text in row.get("answers", ()))
     for name in ("characters", "prompt_tokens", "tokens", "seconds"):
@@ -195,6 +199,8 @@ def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, ch
 
 def what_arrived(request: Callable[[], list]) -> tuple[list, EngineError | None]:
     "What a request to an engine returns, None where nothing; and the error that it raised, None without one"
+    from craftax_nb.lm.engines import EngineError
+
     try:
         return request(), None
     except EngineError as e:
@@ -277,6 +283,8 @@ def _chat(self: LanguagePolicy, turn: Turn) -> list[dict]:
 @patch
 def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) -> tuple[list, EngineError | None]:
     "As `what_arrived`: answers, restricted to the actions' names with `choose`, if the engine supports it"
+    from craftax_nb.lm.engines import EngineCant
+
     self.limit.check(count_characters(chats), self.answer_tokens * len(chats))
     seeds = [question_seed(self.seed, turn.episode, turn.step, len(turn.answers)) for turn in turns]
     how = dict(max_tokens=self.answer_tokens, temperature=self.temperature, seeds=seeds)
