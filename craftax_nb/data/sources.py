@@ -105,7 +105,7 @@ def import_minari(
     report, file = ImportReport("minari", show_path(place)), place / "data" / "metadata.json"
     with opened_source(file):
         about = dict(read_json(file))
-    read = {"hdf5": _hdf5_episodes, "arrow": _arrow_episodes}.get(about.get("data_format", "hdf5"))
+    read = {"hdf5": _hdf5_episodes, "arrow": _arrow_episodes}.get(str(about.get("data_format", "hdf5")))
     if read is None:
         raise ImportDataError(f"{show_path(place)} has data_format {about['data_format']}, expected hdf5 or arrow")
     return _import(read(place / "data", report), folder, report, craftax_version)
@@ -117,7 +117,8 @@ def _hdf5_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dict
         import h5py
     except ImportError:
         raise ImportDataError("reading HDF5 needs h5py: pip install 'craftax_nb[imports]'") from None
-    file = data / "main_data.hdf5"
+    if not (file := data / "main_data.hdf5").exists():
+        raise ImportDataError(f"{show_path(file)} is missing; copy the data set again")
     with opened_source(file), h5py.File(file, "r") as groups:
         for name in sorted(groups, key=lambda name: int(name.rpartition("_")[2])):
             group, where = groups[name], f"{show_path(file)}, {name}"
@@ -131,20 +132,27 @@ def _arrow_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dic
     "Yields the episodes of a Minari data set in Arrow: all columns are filled up to T+1 rows"
     from pyarrow import ipc
 
-    for place in sorted((p for p in data.iterdir() if p.is_dir()), key=lambda p: int(p.name)):
+    with opened_source(data):
+        places = sorted((p for p in data.iterdir() if p.is_dir()), key=lambda p: int(p.name))
+    for place in places:
         with opened_source(place):
             tables = [ipc.open_file(file).read_all() for file in sorted(place.glob("*.arrow"))]
-        names = known_names(tables[0].column_names, show_path(place), report)
-        columns = {here: np.concatenate([_numpy(table[there]) for table in tables]) for here, there in names.items()}
+            names = known_names(tables[0].column_names, show_path(place), report)
+            parts = {here: [_numpy(table[there]) for table in tables] for here, there in names.items()}
+            columns = {here: np.concatenate(x) for here, x in parts.items()}
         yield show_path(place), {name: x if name == "obs" else x[:-1] for name, x in columns.items()}
 
 # %% ../../nbs/data.sources.ipynb #d746e224
 def _numpy(column) -> np.ndarray:
-    "A column of Arrow in numpy; lists of one length as another axis"
+    "A column of Arrow in numpy; lists of one length as another axis. ValueError for lists of several lengths"
     import pyarrow as pa
+    from pyarrow import compute
 
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type) or pa.types.is_large_list(array.type):
+        lengths = compute.list_value_length(array).unique().to_pylist()
+        if len(lengths) != 1 or not lengths[0]:
+            raise ValueError("a column holds lists of several lengths, or none")
         inner = _numpy(array.flatten())
         return inner.reshape(len(array), -1, *inner.shape[1:])
     return array.to_numpy(zero_copy_only=False)
@@ -192,18 +200,22 @@ def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[s
     "Yields stretches of steps: of a row that is an episode its own, else up to where an episode ends or another begins"
     rest: dict[str, np.ndarray] = {}
     for where, table in tables:
-        names = known_names(table.column_names, where, report)
-        columns = {here: table[there].combine_chunks() for here, there in names.items()}
-        if hasattr(columns["reward"].type, "value_type"):
-            for row in range(len(table)):
-                yield f"{where}, row {row}", {n: _numpy(x[row].values) for n, x in columns.items() if n != "episode"}
-            continue
-        rows = {name: _numpy(column) for name, column in columns.items()}
-        rows = {name: np.concatenate([rest[name], x]) for name, x in rows.items()} if rest else rows
-        *whole, last = _episode_starts(rows)
-        for start, end in zip(whole, [*whole[1:], last]):
-            yield where, {name: x[start:end] for name, x in rows.items()}
-        rest = {name: x[last:] for name, x in rows.items()}
+        with opened_source(Path(where)):  # it may be of another shape than a table of steps
+            names = known_names(table.column_names, where, report)
+            columns = {here: table[there].combine_chunks() for here, there in names.items()}
+            if hasattr(columns["reward"].type, "value_type"):
+                for row in range(len(table)):
+                    yield (
+                        f"{where}, row {row}",
+                        {n: _numpy(x[row].values) for n, x in columns.items() if n != "episode"},
+                    )
+                continue
+            rows = {name: _numpy(column) for name, column in columns.items()}
+            rows = {name: np.concatenate([rest[name], x]) for name, x in rows.items()} if rest else rows
+            *whole, last = _episode_starts(rows)
+            for start, end in zip(whole, [*whole[1:], last]):
+                yield where, {name: x[start:end] for name, x in rows.items()}
+            rest = {name: x[last:] for name, x in rows.items()}
     if rest:
         yield where, rest
 
