@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,6 @@ from .policy import draw_actions, is_dozing
 from .transcript import Limit, LimitReached, Transcript, chat_hash
 from .wording import ANSWERS, action_words, make_chat, play_prompt, read_action, with_pictures
 from ..world.env import World
-
-if TYPE_CHECKING:  # these import torch
-    from craftax_nb.lm.engines import EngineError, Reply
 
 # %% auto #0
 __all__ = ['Turn', 'LanguagePolicy', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
@@ -197,7 +194,7 @@ def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, ch
     self.limit.spend(prompt_tokens, tokens, count_characters([chat]))
 
 
-def what_arrived(request: Callable[[], list]) -> tuple[list, EngineError | None]:
+def what_arrived(request: Callable[[], list]) -> tuple[list, Exception | None]:
     "What a request to an engine returns, None where nothing; and the error that it raised, None without one"
     from craftax_nb.lm.engines import EngineError
 
@@ -258,8 +255,8 @@ def _write(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
 
 # %% ../../nbs/play.language.ipynb #23be7530
 @patch
-def _read(self: LanguagePolicy, turn: Turn, answer: Reply) -> None:
-    "Reads an answer; the turn is decided by an action, or by a second answer that can't be read, as noop"
+def _read(self: LanguagePolicy, turn: Turn, answer) -> None:
+    "Reads a `Reply` of lm.engines; the turn is decided by an action, or by a second answer that can't be read, as noop"
     action, failure = read_action(answer.text, self.words, self.choice == "think")
     failure = failure if answer.ended or not failure else f"cut off after {answer.tokens} tokens"
     turn.answers = (*turn.answers, answer)
@@ -281,7 +278,7 @@ def _chat(self: LanguagePolicy, turn: Turn) -> list[dict]:
 
 # %% ../../nbs/play.language.ipynb #0f50fed9
 @patch
-def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) -> tuple[list, EngineError | None]:
+def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) -> tuple[list, Exception | None]:
     "As `what_arrived`: answers, restricted to the actions' names with `choose`, if the engine supports it"
     from craftax_nb.lm.engines import EngineCant
 
