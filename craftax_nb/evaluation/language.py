@@ -252,7 +252,7 @@ def job_settings(
         )
     return settings
 
-
+# %% ../../nbs/evaluation.language.ipynb #07fab200
 def try_scoring(
     engine,  # of lm.engines
     transcript: Transcript,
@@ -268,7 +268,7 @@ def try_scoring(
     cost = limit.price(score.prompt_tokens, 0)
     transcript.add(row | {"characters": characters, "prompt_tokens": score.prompt_tokens, "tokens": 0, "cost": cost})
 
-
+# %% ../../nbs/evaluation.language.ipynb #edc950f2
 def language_player(
     run,  # `jobs.runs.Run` of `play_llm`
     settings: Mapping,  # from `job_settings`

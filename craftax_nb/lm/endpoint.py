@@ -157,7 +157,7 @@ def choice_schema(choices: list[str]) -> dict:
     schema |= {"required": ["action"], "additionalProperties": False}
     return {"type": "json_schema", "json_schema": {"name": "action", "strict": True, "schema": schema}}
 
-
+# %% ../../nbs/lm.endpoint.ipynb #21d71164
 @patch
 def _create(self: OpenAIEngine, chat: list[dict], options: dict):
     "The endpoint's answer; refused `OPTIONAL` options are left out from then on, a refused schema raises EngineCant"

@@ -154,7 +154,7 @@ class FrameTokeniser:
             raise ValueError(f"an observation is no code in hexadecimal digits, {expected}") from None
         return self.processor(Image.fromarray(frame), return_tensors="pt")
 
-
+# %% ../../nbs/lm.vision.ipynb #d9b8be9c
 class TextFrameTokeniser(FrameTokeniser):
     "Texts to prompts with a picture of each text"
 

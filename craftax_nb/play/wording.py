@@ -113,7 +113,7 @@ def read_prompt(version: str) -> str:
         raise ValueError(f"prompt: {version!r} is none, expected {expected}")
     return file.read_text().removesuffix("\n")
 
-
+# %% ../../nbs/play.wording.ipynb #f11255a4
 def fill_prompt(
     text: str,  # a system text, with or without {actions} and {answer}
     world: World,
