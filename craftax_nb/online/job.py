@@ -36,7 +36,9 @@ def _net_like(start: Agent, wanted: NetSpec, checkpoint: str) -> NetSpec:
         )
     kind = lambda spec: (spec.env_name, spec.net, spec.intrinsic_critic, spec.hidden_dim, spec.age_buckets)
     if kind(start.spec) != kind(wanted):
-        expected = f"a plain agent of {wanted.env_name} with net {wanted.net} and the parameter's bonus"
+        reader = f"an agent of train_ppo that reads hidden states {wanted.hidden_dim} wide"
+        agent = f"{reader if wanted.hidden_dim else 'a plain agent'} of {wanted.env_name}"
+        expected = f"{agent} with net {wanted.net} and the parameter's bonus"
         raise ValueError(f"checkpoint: {checkpoint} is a {start.spec}, expected {expected}")
     return start.spec
 
