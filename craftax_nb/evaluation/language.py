@@ -25,7 +25,7 @@ from ..lm.endpoint import open_engine
 from ..play.engine import floors
 from ..play.episodes import SLOTS_PER_BLOCK, EpisodePlayer
 from ..play.language import FixedPolicy, LanguagePolicy, count_characters
-from ..play.transcript import Limit, LimitReached, Transcript
+from ..play.transcript import Limit, LimitReached, Transcript, chat_hash
 from ..play.types import all_codes, episode_steps, join_steps, to_episode
 from ..play.wording import make_chat, play_prompt
 from ..world.env import World
@@ -33,7 +33,7 @@ from ..world.env import World
 # %% auto #0
 __all__ = ['OF_THE_PLAY', 'PROTOCOLS', 'play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information',
            'achievement_table', 'readable_achievements', 'language_conclusion', 'plot_player', 'job_settings',
-           'try_scoring', 'language_player', 'progress', 'unreadable_share']
+           'check_same_game', 'try_scoring', 'language_player', 'progress', 'unreadable_share']
 
 # %% ../../nbs/evaluation.language.ipynb #e5dd6591
 OF_THE_PLAY = ("logits", "log_prob", "achievements")  # recorded besides what every rollout records
@@ -237,6 +237,8 @@ def job_settings(
 ) -> dict:
     "The parameters with those that the protocol sets; ValueError, which begins with a parameter's name, if they clash"
     settings = {**params, **PROTOCOLS[params["protocol"]]}
+    if changed := [f"{k} {v:g}" for k, v in PROTOCOLS[params["protocol"]].items() if params[k] != v]:
+        print(f"protocol {params['protocol']} sets {', '.join(changed)}, whatever else was given")
     if params["sampling_temperature"] < 0:  # for endpoints that refuse one, with every protocol
         settings["sampling_temperature"] = None
     if params["protocol"] == "balrog" and "Classic" not in params["env_name"]:
@@ -251,6 +253,20 @@ def job_settings(
             "cost_limit: nothing has a price; give prompt_price and answer_price too, for a million tokens"
         )
     return settings
+
+# %% ../../nbs/evaluation.language.ipynb #094cd4e5
+def check_same_game(
+    theirs,  # the `World` of the agents that the model is compared with; none: without agents
+    env_name: str,  # of the language model's game
+) -> None:
+    "ValueError where agents were trained on another game, or on another kind of observation, than the model plays"
+    if theirs and theirs.env_name != env_name:
+        raise ValueError(f"checkpoint: it plays {theirs.env_name}, but env_name is {env_name}; change one of them")
+    if theirs and theirs.upstream_exact:
+        raise ValueError(
+            "checkpoint: it was trained with upstream_exact True, without the mobs that upstream's observation loses, "
+            "which a language model is told of; compare it with agents trained without upstream_exact"
+        )
 
 # %% ../../nbs/evaluation.language.ipynb #07fab200
 def try_scoring(
@@ -278,8 +294,10 @@ def language_player(
     limit = Limit(s["token_limit"], s["cost_limit"], s["prompt_price"], s["answer_price"])
     transcript.spent(limit)
     world = World(s["env_name"])
-    play_prompt(s["prompt"], world)
+    system = play_prompt(s["prompt"], world)
     engine = open_engine(s["model"], s["engine_url"], s["tokenizer"], s["threads"], s["timeout"], s["slots"])
+    words = chat_hash([{"role": "system", "content": system}])
+    transcript.belongs_to(f"{engine.name}, system text {words}", world.action_names)
     if s["choice"] == "score" and not transcript.rows and not transcript.pending:
         try_scoring(engine, transcript, limit)
     how = {name: s[name] for name in ("choice", "text_format", "prompt", "history", "answer_tokens", "seed")}

@@ -35,7 +35,8 @@ def has_kind(value, kind) -> bool:
     if origin is dict:
         return isinstance(value, dict) and all(has_kind(x, parts[1]) for x in value.values())
     if kind in (int, float):
-        return isinstance(value, int | kind) and not isinstance(value, bool)
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+        return whole or (kind is float and isinstance(value, float))
     return isinstance(value, kind)
 
 # %% ../../nbs/jobs.schema.ipynb #ac08377e

@@ -71,6 +71,11 @@ def check_foreign(
     foreign: Foreign,
 ) -> Foreign:  # with `has_value` as the answer shows it
     "Runs a network on two observations; raises `CheckpointError`, one sentence, where it doesn't fit the game"
+    if not isinstance(foreign.upstream_exact, bool):
+        raise CheckpointError(f"{foreign.name}: upstream_exact is {foreign.upstream_exact!r}, expected True or False")
+    number = isinstance(foreign.gamma, int | float) and not isinstance(foreign.gamma, bool)
+    if not (number and 0 <= foreign.gamma <= 1):
+        raise CheckpointError(f"{foreign.name}: gamma is {foreign.gamma!r}, expected a discount from 0 to 1")
     seen = np.zeros((2, ObsSpec.of(foreign.env_name).width), np.uint8)
     seen = np.asarray(pixels(seen)) if foreign.reads_pixels else seen
     read = foreign.observe(seen)
@@ -202,7 +207,7 @@ def _instance(policy: ModulePolicy):
             net.load_state_dict(_state(policy.state))
     except CheckpointError:
         raise
-    except Exception as e:  # whatever somebody else's code raises
+    except (Exception, SystemExit) as e:  # whatever somebody else's code raises
         raise CheckpointError(f"{doing}: {_one_line(e)}") from e
     return net.eval()
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from fastcore.basics import patch
 
 from ..jobs.errors import RunError
@@ -37,6 +39,7 @@ TRANSCRIPT = FileSchema(
         "tokens": Count,  # written by the model
         "seconds": float,
         "cost": float,  # in the unit of the prices that were given
+        "player": str,  # the model and a hash of its system text, as `belongs_to` is told
     },
     error=RunError,
     remedy="mend this line, or give a new run_dir",
@@ -55,7 +58,7 @@ class Transcript:
         self,
         path: str | Path | None = None,  # *.jsonl; None: in memory
     ):
-        self.path = Path(path) if path else None
+        self.path, self.player = Path(path) if path else None, ""
         self.rows, self.pending = {}, {}  # (episode, step) -> line; pending: those without an action
         for row in read_lines(self.path, TRANSCRIPT) if path else []:
             self._place(row)
@@ -82,8 +85,28 @@ class Transcript:
             )
         return row
 
+    def belongs_to(
+        self,
+        player: str,  # the model and its system text, by name and hash
+        actions: Sequence[str],  # names of the game's actions
+    ) -> None:
+        "Names the player in all further lines; RunError where recorded lines are another's, or have another action"
+        for row in [*self.rows.values(), *self.pending.values()]:
+            where = f"transcript: step {row['step']} of episode {row['episode']}"
+            if row.get("player", player) != player:
+                raise RunError(
+                    f"{where} was played by {row['player']}, now it is {player}; "
+                    f"give a new run_dir, or the same model and prompt"
+                )
+            if row["action"] and row["action"] not in actions:
+                raise RunError(f"{where} has the action {row['action']!r}, which this game lacks; give a new run_dir")
+            if not np.isfinite([row.get("seconds", 0), row.get("cost", 0), *row.get("logprobs", [])]).all():
+                raise RunError(f"{where} has a number that isn't finite; give a new run_dir")
+        self.player = player
+
     def add(self, row: dict) -> None:
         "Adds a line; it is on the disk when this returns"
+        row = {**row, "player": self.player} if self.player else row
         if self.path:
             append_line(self.path, row, sync=True)
         self._place(row)
