@@ -78,7 +78,7 @@ def _rows_of(columns: dict[str, np.ndarray], where: str) -> dict:
         raise ImportDataError(f"{where} has {n} actions, but {wrong}; expected as many of each")
     return rows
 
-
+# %% ../../nbs/data.sources.ipynb #a72d8c7f
 def _import(stretches: Iterator, folder, report: ImportReport, craftax_version: str) -> tuple[Dataset, ImportReport]:
     "Writes stretches, (where, columns) each, as a data set"
     with whole_data(folder) as new:
@@ -127,7 +127,7 @@ def _hdf5_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dict
                 raise ImportDataError(f"{where}: {nested[0]} is a dictionary or tuple, expected one array of floats")
             yield where, {here: group[there][()] for here, there in names.items()}
 
-
+# %% ../../nbs/data.sources.ipynb #574bd35d
 def _arrow_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dict]]:
     "Yields the episodes of a Minari data set in Arrow: all columns are filled up to T+1 rows"
     from pyarrow import ipc
@@ -184,7 +184,7 @@ def _local_tables(place: Path) -> Iterator:
             table = parquet.read_table(file) if file.suffix == ".parquet" else ipc.open_stream(file).read_all()
         yield show_path(file), table
 
-
+# %% ../../nbs/data.sources.ipynb #7ee95052
 def _hub_tables(source: str) -> Iterator:
     "Yields (name, table of Arrow) of a hub's data set; ImportDataError without the library `datasets`"
     try:
@@ -219,7 +219,7 @@ def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[s
     if rest:
         yield where, rest
 
-
+# %% ../../nbs/data.sources.ipynb #45fe36ad
 def _episode_starts(rows: dict) -> list[int]:
     "Rows at which an episode begins: after an end, or where the episode's number changes"
     ends = np.zeros(len(rows["action"]), bool)

@@ -237,7 +237,7 @@ def job_settings(
 ) -> dict:
     "The parameters with those that the protocol sets; ValueError, which begins with a parameter's name, if they clash"
     settings = {**params, **PROTOCOLS[params["protocol"]]}
-    if changed := [f"{k} {v:g}" for k, v in PROTOCOLS[params["protocol"]].items() if params[k] != v]:
+    if changed := [f"{k} {v:g}" for k, v in PROTOCOLS[params["protocol"]].items() if params.get(k, v) != v]:
         print(f"protocol {params['protocol']} sets {', '.join(changed)}, whatever else was given")
     if params["sampling_temperature"] < 0:  # for endpoints that refuse one, with every protocol
         settings["sampling_temperature"] = None

@@ -82,7 +82,7 @@ class PromptAnswer:
         "The likeliest action by score; where there are no scores, the written one"
         return self.action if self.probs is None else int(self.probs.argmax())
 
-
+# %% ../../nbs/evaluation.prompting.ipynb #07b3311e
 def ask_prompt(
     engine: Engine,
     world: World,
@@ -166,7 +166,7 @@ def compare_prompts(
         rows.append(row | {"readable": not b.failure})
     return pd.DataFrame(rows)
 
-
+# %% ../../nbs/evaluation.prompting.ipynb #5ec65dc1
 def comparison_sentence(
     table: pd.DataFrame,  # from `compare_prompts`
 ) -> str:

@@ -31,7 +31,7 @@ def power_of(
     above, below = stats.nct.sf(critical, seeds - 1, shift), stats.nct.cdf(-critical, seeds - 1, shift)
     return float(above + np.nan_to_num(below))  # far out scipy gives NaN for what is next to nothing
 
-
+# %% ../../nbs/evaluation.protocol.ipynb #5d4461ca
 def smallest_effect(
     spread: float,  # deviation of the differences over seeds, above 0
     seeds: int,  # at least 2
@@ -70,7 +70,7 @@ PROTOCOL = FileSchema(  # protocol.json
     known=(1,),
 )
 
-
+# %% ../../nbs/evaluation.protocol.ipynb #c88b2597
 @dataclass(frozen=True)
 class Protocol:
     "What a study will compare; raises `ProtocolError` for a comparison of an arm that there isn't"
@@ -112,7 +112,7 @@ def write_protocol(
         write_json(file, {"schema": 1, **asdict(protocol), "smallest_effect": protocol.smallest_effect})
     return file
 
-
+# %% ../../nbs/evaluation.protocol.ipynb #215a1973
 def read_protocol(folder: str | Path) -> Protocol:
     "The protocol of a study's folder; raises `ProtocolError` for one that is damaged"
     about = PROTOCOL.read(Path(folder) / "protocol.json")

@@ -134,7 +134,7 @@ def _check_replaceable(folder: Path) -> None:
     if others:
         raise NpzError(f"{show_path(folder)} holds other files ({', '.join(others[:3])}); give a new folder")
 
-
+# %% ../../nbs/labelling.npz.ipynb #fbff7c33
 def _npz_files(source: Path) -> list[Path]:
     "The .npz files of a folder; NpzError where there are none, or others than an export there has listed"
     paths = sorted(source.glob("*.npz"))
@@ -192,7 +192,7 @@ def _opened(path: Path):
     with opened_source(path), np.load(path) as npz:
         yield npz
 
-
+# %% ../../nbs/labelling.npz.ipynb #fedfd621
 def _columns_of(npz) -> dict[str, tuple]:  # name -> shape and dtype
     "The columns of an open file, from their headers alone; ValueError for a header that promises too much"
     out, readers = {}, {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -241,7 +241,7 @@ def _read(path: Path, num_envs: int, report: ImportReport) -> dict:
         raise NpzError(f"{show_path(path)} has rows {lengths}, expected {expected}")
     return _with_codes(file, path)
 
-
+# %% ../../nbs/labelling.npz.ipynb #29af7f06
 def _with_codes(file: dict, path: Path) -> dict:
     "The columns, with codes and next_codes in the place of the observations"
     columns = {name: x for name, x in file.items() if name not in _OBS}

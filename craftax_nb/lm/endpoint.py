@@ -105,7 +105,7 @@ def _asking(self: OpenAIEngine):
         problem = f"{type(e).__name__} {hide_secrets(str(e))[:100]}"
         raise EngineError(f"{self.url} doesn't answer like an OpenAI-compatible endpoint ({problem})") from None
 
-
+# %% ../../nbs/lm.endpoint.ipynb #1c2c5dd8
 def _reason(error) -> str:
     "The endpoint's own message about an error, at most 200 characters, without secrets"
     body = error.body if isinstance(error.body, dict) else {}
@@ -122,7 +122,7 @@ def _only_model(self: OpenAIEngine) -> str:
         raise EngineError(f"engine {self.url} has {len(names)} models ({has}); give one of them as model")
     return names[0]
 
-
+# %% ../../nbs/lm.endpoint.ipynb #03c131cb
 @patch
 def _at_once(self: OpenAIEngine, ask: Callable, items: list) -> list:
     """What `ask` returns for each item, in order; at most `concurrency` calls run at once. After an EngineError no
@@ -181,7 +181,7 @@ def _create(self: OpenAIEngine, chat: list[dict], options: dict):
             ) from None
         raise
 
-
+# %% ../../nbs/lm.endpoint.ipynb #242b7cbb
 def _speaks_of_schema(reason: str) -> bool:
     "Whether an endpoint's message refuses the JSON schema"
     return any(word in reason.lower() for word in ("response_format", "schema", "structured", "grammar", "guided"))
@@ -207,7 +207,7 @@ def complete(
 
     return self._at_once(ask, list(zip(chats, list(seeds) or [0] * len(chats))))
 
-
+# %% ../../nbs/lm.endpoint.ipynb #9b01c381
 @patch
 def _options(self: OpenAIEngine, max_tokens: int, temperature: float | None, choices: list[str]) -> dict:
     "The options of a request that are the same for all chats"
@@ -218,7 +218,7 @@ def _options(self: OpenAIEngine, max_tokens: int, temperature: float | None, cho
     thoughtless = {"chat_template_kwargs": {"enable_thinking": False}}
     return options if openai_itself else options | {"extra_body": thoughtless}
 
-
+# %% ../../nbs/lm.endpoint.ipynb #81d2b091
 def _answer(out) -> Reply:
     "The `Reply` for what the client returns"
     choice, usage = out.choices[0], out.usage
@@ -268,7 +268,7 @@ def _own_tokenizer(self: OpenAIEngine):
             raise EngineCant(f"this engine can't score without the model's tokenizer ({e}): {advice}") from None
     return self._tokenizer
 
-
+# %% ../../nbs/lm.endpoint.ipynb #e4b42183
 @patch
 def score(self: OpenAIEngine, chats: list[list[dict]], candidates: list[str]) -> list[Score]:
     "The log-likelihoods of the candidates after each chat; EngineCant where the endpoint doesn't return them"
@@ -306,11 +306,11 @@ def _score(self: OpenAIEngine, ids: list[int], answers: list[list[int]]) -> Scor
     sums = [sum(rows[i][len(ids) : len(prompt)]) for i, prompt in enumerate(prompts)]
     return Score(np.array(sums, np.float64), out.usage.prompt_tokens)
 
-
+# %% ../../nbs/lm.endpoint.ipynb #13599ca6
 def _cant_score(url: str, why: str) -> str:
     return f"this engine can't score answers: {url} has no /completions with echo ({why}); choose in another way"
 
-
+# %% ../../nbs/lm.endpoint.ipynb #95a55c3a
 @patch
 def hidden(self: OpenAIEngine, texts: list[str], recipe) -> np.ndarray:
     "Raises EngineCant: OpenAI's interface has no hidden states"

@@ -115,7 +115,7 @@ def _dtype(self: OnnxNetwork, name: str) -> np.dtype:
     kind = self.inputs[name].type.removeprefix("tensor(").removesuffix(")")
     return np.dtype({"float": "float32", "double": "float64"}.get(kind, kind))
 
-
+# %% ../../nbs/nets.imported.ipynb #f860a2a7
 @patch
 def step(self: OnnxNetwork, seen: np.ndarray, memory):
     "Logits, values and memory of all players"
@@ -127,7 +127,7 @@ def step(self: OnnxNetwork, seen: np.ndarray, memory):
     new = {name: out[after].astype(memory[name].dtype) for name, after in self.memory.items()}
     return flat(self.logits), flat(self.value) if self.value else None, new or None
 
-
+# %% ../../nbs/nets.imported.ipynb #21367410
 @patch
 def _run(self: OnnxNetwork, seen, memory: Mapping) -> dict:
     "One call of the file: its outputs by name, with the player's axis moved to the front of memories"
@@ -188,7 +188,7 @@ def linear(self: LayerNetwork, x: np.ndarray, name: str, part: str = "") -> np.n
     "A linear layer, with its bias where there is one"
     return x @ self.weights[f"{name}.weight{part}"].T + self.weights.get(f"{name}.bias{part}", np.float32(0))
 
-
+# %% ../../nbs/nets.imported.ipynb #cf62873a
 @patch
 def gru(self: LayerNetwork, x: np.ndarray, h: np.ndarray, name: str) -> np.ndarray:
     "The next memory, as torch's `GRUCell` computes it"
@@ -197,7 +197,7 @@ def gru(self: LayerNetwork, x: np.ndarray, h: np.ndarray, name: str) -> np.ndarr
     z = sigmoid(z + hz)
     return (1 - z) * np.tanh(new + sigmoid(r + hr) * old) + z * h
 
-
+# %% ../../nbs/nets.imported.ipynb #c39163e9
 @patch
 def step(self: LayerNetwork, x: np.ndarray, memory):
     "Logits, values and memory of all players"

@@ -9,6 +9,7 @@ __all__ = ['torch_gru_steps', 'torch_min_gru_steps', 'recurrent_weights', 'Torch
 from collections.abc import Mapping
 
 import torch
+from fastcore.basics import patch
 from torch import Tensor, nn
 
 from .spec import NetSpec
@@ -99,12 +100,16 @@ class TorchRecurrent(nn.Module):
         features = hidden.flatten(1, 2)
         return features if self.spec.net == "gru" else torch.cat([x, features], -1), hidden
 
-    def gru(self, x: Tensor, memory: Tensor, first: Tensor) -> Tensor:
-        "Memory after each step of the gated recurrent unit"
-        inputs = self.input(x).float().unflatten(1, first.shape)
-        return torch_gru_steps(inputs, self.recurrent, self.recurrent_bias, memory, first)
+# %% ../../nbs/nets.torch_recurrent.ipynb #e27b0eb4
+@patch
+def gru(self: TorchRecurrent, x: Tensor, memory: Tensor, first: Tensor) -> Tensor:
+    "Memory after each step of the gated recurrent unit"
+    inputs = self.input(x).float().unflatten(1, first.shape)
+    return torch_gru_steps(inputs, self.recurrent, self.recurrent_bias, memory, first)
 
-    def min_gru(self, x: Tensor, memory: Tensor, first: Tensor) -> Tensor:
-        "Memory after each step of the minimal unit"
-        gate, candidate = (layer(x).float().unflatten(1, first.shape) for layer in (self.gate, self.candidate))
-        return torch_min_gru_steps(torch.sigmoid(gate), torch.tanh(candidate), memory, first)
+
+@patch
+def min_gru(self: TorchRecurrent, x: Tensor, memory: Tensor, first: Tensor) -> Tensor:
+    "Memory after each step of the minimal unit"
+    gate, candidate = (layer(x).float().unflatten(1, first.shape) for layer in (self.gate, self.candidate))
+    return torch_min_gru_steps(torch.sigmoid(gate), torch.tanh(candidate), memory, first)

@@ -112,7 +112,7 @@ def restore_checkpoint(learner: Learner, folder: Path) -> None:
     except Exception as e:
         raise CheckpointError(_not_resumed(folder, e)) from None
 
-
+# %% ../../nbs/offline.train.ipynb #6a3f347f
 def _not_resumed(folder: Path, error: Exception) -> str:
     "The sentence for a training state that a run can't go on from"
     reason = (str(error) or type(error).__name__).splitlines()[0]

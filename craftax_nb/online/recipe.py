@@ -40,7 +40,7 @@ def recipe_of(
         values["prompt"] = default_prompt(*about)
     return Recipe(**values)
 
-
+# %% ../../nbs/online.recipe.ipynb #578fd43c
 def _value(name: str, text: str, kind: type):
     "The value of a field, of the kind of its default"
     if kind is str:
@@ -68,7 +68,7 @@ def named_recipe(
     except (RecipeError, ModelError, ValueError, RuntimeError) as e:
         raise ParameterError(f"train_ppo: hidden_states: {e}") from None
 
-
+# %% ../../nbs/online.recipe.ipynb #1d7f9e05
 def _of_labels(path: Path) -> tuple[Recipe, tuple[np.ndarray, np.ndarray]]:
     "The recipe of labels: of a label folder, of a data set's only set, or of what a run of `label` labelled"
     from craftax_nb.labelling.store import load_labels, read_labels
@@ -99,7 +99,7 @@ def open_store(
         store.mean, store.std = np.asarray(moments[0], np.float32), safe_std(moments[1])
     return store
 
-
+# %% ../../nbs/online.recipe.ipynb #f37004b2
 def _labeller(recipe: Recipe, server: str) -> Callable:
     "The model of a recipe, which gives hidden states of states; the store remembers them"
     if server:

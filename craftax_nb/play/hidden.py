@@ -55,7 +55,7 @@ def _keys(self: HiddenStore, codes: np.ndarray, past: np.ndarray | None) -> list
     describe = getattr(self.labeller, "describe", None)
     return [text_key(text) for text in observation_texts(codes, self.recipe.text_format, past, describe)]
 
-
+# %% ../../nbs/play.hidden.ipynb #2af81685
 @patch
 def ask(
     self: HiddenStore,
@@ -84,7 +84,7 @@ def take(self: HiddenStore, numbers: np.ndarray) -> np.ndarray:
     self.taken = max(self.taken, int(numbers.max()) + 1)
     return numbers
 
-
+# %% ../../nbs/play.hidden.ipynb #b4b04dcd
 @patch
 def vectors(
     self: HiddenStore,
@@ -96,7 +96,7 @@ def vectors(
     rows = [self.blocks[b][n - ends[b]] for b, n in zip(of, numbers, strict=True)]  # counted from the block's end
     return np.stack(rows)
 
-
+# %% ../../nbs/play.hidden.ipynb #810a4389
 @patch
 def normalised(self: HiddenStore, numbers: np.ndarray) -> np.ndarray:  # (k, dim) float32
     "Hidden states as a network reads them; raw before `mean` and `std` are known"
@@ -110,7 +110,7 @@ def settle(self: HiddenStore) -> None:
     if self.pending:
         self.pending[1].result()
 
-
+# %% ../../nbs/play.hidden.ipynb #77982f61
 @patch
 def commit(self: HiddenStore) -> int:
     "Writes the vectors since the last commit, and gives the number of all; they are read from the disk from then on"
@@ -128,7 +128,7 @@ def commit(self: HiddenStore) -> int:
         self.committed = len(self)
     return len(self)
 
-
+# %% ../../nbs/play.hidden.ipynb #3970ca80
 @patch
 def _file(self: HiddenStore, name: str, first: int) -> Path:
     return self.folder / f"{name}-{first:09d}.npy"
@@ -150,7 +150,7 @@ def keep_in(self: HiddenStore, folder: Path, count: int = 0, taken: int = 0) -> 
         raise ValueError(f"{self.folder.name} holds {len(self)} hidden states, the checkpoint had {count}; start anew")
     self.committed = count
 
-
+# %% ../../nbs/play.hidden.ipynb #e5ea0bf5
 @patch
 def chunks(self: HiddenStore) -> Iterator[tuple[list[bytes], np.ndarray]]:
     "Keys and hidden states, block by block, as `labelling.store.save_labels` takes them"

@@ -46,7 +46,7 @@ class HiddenSettings:
         "The cadence of a recipe whose labels are these hidden states"
         return self.cadence if self.cadence > 0 else ONCE
 
-
+# %% ../../nbs/play.live_rollout.ipynb #56c59d99
 def start_held(codes: jax.Array, history: int = 0) -> EnvsHidden:
     "What environments that show these codes (envs, width) hold before the first question, which is due"
     n, width = codes.shape
@@ -59,7 +59,7 @@ def seen_now(held: EnvsHidden) -> tuple[jax.Array, jax.Array]:  # (envs,) int32 
     "The row of the table that each environment's network reads, and the age of its hidden state"
     return jnp.where(held.dropped, 0, held.row), held.age
 
-
+# %% ../../nbs/play.live_rollout.ipynb #be5364db
 def _after_step(held: EnvsHidden, after: Envs, codes: jax.Array, cadence) -> EnvsHidden:
     "What environments hold after a step from `codes`; `cadence` as in `HiddenSettings`"
     began, since = after.first, held.since + 1
@@ -87,7 +87,7 @@ class _Playing(NamedTuple):
     record: Record  # (num_steps, envs, ...), zeros where it isn't played yet
     keys: jax.Array  # (num_steps,)
 
-
+# %% ../../nbs/play.live_rollout.ipynb #c6e93f9c
 class _Pause(NamedTuple):
     "What the host looks at while play stands still"
 
@@ -97,7 +97,7 @@ class _Pause(NamedTuple):
     codes_past: jax.Array
     reading: jax.Array
 
-
+# %% ../../nbs/play.live_rollout.ipynb #800cc13f
 def _pause(playing: _Playing) -> _Pause:
     held = playing.envs.hidden
     return _Pause(playing.step, held.due, held.codes, held.codes_past, held.reading)
@@ -173,7 +173,7 @@ def _put(self: _RolloutTable, numbers: np.ndarray) -> range:
         self.rows[first:needed] = self.store.normalised(np.array(new))
     return range(first, needed)
 
-
+# %% ../../nbs/play.live_rollout.ipynb #78af2edf
 @patch
 def add(self: _RolloutTable, numbers: np.ndarray) -> np.ndarray:  # (k,) int32
     "The rows of hidden states, which are added where they are new"
@@ -242,7 +242,7 @@ def _read(self: _LiveRollout, whose: np.ndarray) -> tuple[np.ndarray, Future]:
     past = np.moveaxis(np.asarray(self.pause.codes_past)[whose], 1, 0) if self.store.history else None
     return whose, self.store.thread.submit(self.store.ask, codes, past)
 
-
+# %% ../../nbs/play.live_rollout.ipynb #db070247
 @patch
 def put_questions(self: _LiveRollout) -> None:
     "Puts the questions that are due to the model"
@@ -251,7 +251,7 @@ def put_questions(self: _LiveRollout) -> None:
         self.store.pending = self._read(due)
         self.hold(_asked)
 
-
+# %% ../../nbs/play.live_rollout.ipynb #19febf16
 @patch
 def take_answers(self: _LiveRollout) -> None:
     "Waits for the answers to earlier questions, and gives them to the environments"

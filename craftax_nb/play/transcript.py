@@ -85,31 +85,33 @@ class Transcript:
             )
         return row
 
-    def belongs_to(
-        self,
-        player: str,  # the model and its system text, by name and hash
-        actions: Sequence[str],  # names of the game's actions
-    ) -> None:
-        "Names the player in all further lines; RunError where recorded lines are another's, or have another action"
-        for row in [*self.rows.values(), *self.pending.values()]:
-            where = f"transcript: step {row['step']} of episode {row['episode']}"
-            if row.get("player", player) != player:
-                raise RunError(
-                    f"{where} was played by {row['player']}, now it is {player}; "
-                    f"give a new run_dir, or the same model and prompt"
-                )
-            if row["action"] and row["action"] not in actions:
-                raise RunError(f"{where} has the action {row['action']!r}, which this game lacks; give a new run_dir")
-            if not np.isfinite([row.get("seconds", 0), row.get("cost", 0), *row.get("logprobs", [])]).all():
-                raise RunError(f"{where} has a number that isn't finite; give a new run_dir")
-        self.player = player
-
     def add(self, row: dict) -> None:
         "Adds a line; it is on the disk when this returns"
         row = {**row, "player": self.player} if self.player else row
         if self.path:
             append_line(self.path, row, sync=True)
         self._place(row)
+
+# %% ../../nbs/play.transcript.ipynb #1dd014b2
+@patch
+def belongs_to(
+    self: Transcript,
+    player: str,  # the model and its system text, by name and hash
+    actions: Sequence[str],  # names of the game's actions
+) -> None:
+    "Names the player in all further lines; RunError where recorded lines are another's, or have another action"
+    for row in [*self.rows.values(), *self.pending.values()]:
+        where = f"transcript: step {row['step']} of episode {row['episode']}"
+        if row.get("player", player) != player:
+            raise RunError(
+                f"{where} was played by {row['player']}, now it is {player}; "
+                f"give a new run_dir, or the same model and prompt"
+            )
+        if row["action"] and row["action"] not in actions:
+            raise RunError(f"{where} has the action {row['action']!r}, which this game lacks; give a new run_dir")
+        if not np.isfinite([row.get("seconds", 0), row.get("cost", 0), *row.get("logprobs", [])]).all():
+            raise RunError(f"{where} has a number that isn't finite; give a new run_dir")
+    self.player = player
 
 # %% ../../nbs/play.transcript.ipynb #afcce043
 @patch
@@ -162,7 +164,7 @@ def check(
         spent = f"{self.cost:.4g} of {self.most_cost:.4g} is spent"
         raise LimitReached(f"{spent}, and the next step may cost {self.price(prompt, tokens):.4g}")
 
-
+# %% ../../nbs/play.transcript.ipynb #d89d496f
 @patch
 def spend(self: Limit, prompt_tokens: int, tokens: int, characters: int) -> None:
     "Adds the tokens of one request to those spent"

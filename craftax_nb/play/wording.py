@@ -37,7 +37,7 @@ def action_words(
     compass = COMPASS if text_format == "nearest" else {}
     return [compass.get(name, name.replace("_", " ")) for name in world.action_names]
 
-
+# %% ../../nbs/play.wording.ipynb #a7172080
 def action_list(world: World, text_format: str = "filtered") -> str:
     "The actions as the prompt lists them"
     pairs = zip(world.action_names, action_words(world, text_format))
@@ -72,7 +72,7 @@ def read_action(
     several = f"several actions ({', '.join(named[:4])})" if len(named) > 1 else ""
     return -1, several or ("more than an action" if named else f"no action ({text.strip()[:40]!r})")
 
-
+# %% ../../nbs/play.wording.ipynb #3805b736
 def _in_json(text: str) -> str:
     "The action in a JSON object; the text itself where there is none"
     try:
@@ -93,7 +93,7 @@ def play_prompts() -> list[str]:
     "The versions of the system text that come with the library"
     return sorted(p.stem for p in (Path(__file__).parent / "prompts").glob("*.md"))
 
-
+# %% ../../nbs/play.wording.ipynb #c9639723
 def play_prompt(
     version: str,  # one of `play_prompts`, or the path of a .md file of your own
     world: World,
@@ -103,7 +103,7 @@ def play_prompt(
     "The system text of a player; ValueError, which begins with `prompt:`, for an unknown version"
     return fill_prompt(read_prompt(version), world, text_format, choice)
 
-
+# %% ../../nbs/play.wording.ipynb #6ddb3a1c
 def read_prompt(version: str) -> str:
     "The system text of a player with {actions} and {answer} in it; ValueError as in `play_prompt`"
     own = version.endswith(".md")

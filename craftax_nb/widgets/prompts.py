@@ -69,7 +69,7 @@ class PromptDesk(widgets.VBox):
         self._load_version()
         self._go()
 
-
+# %% ../../nbs/widgets.prompts.ipynb #75fe1bb3
 def _saved_states(suite: str | Path, dataset: Dataset) -> list[KeptState]:
     "The saved states of a folder that belong to this game; none where there is no such folder"
     try:
@@ -99,7 +99,7 @@ def _arrange(self: PromptDesk, prompt: str) -> list[widgets.Widget]:
     sides.add_class("craftax-sides")
     return [widgets.HBox([self.states, self.step], layout={"flex_flow": "row wrap"}), sides]
 
-
+# %% ../../nbs/widgets.prompts.ipynb #9f2bb8a4
 @patch
 def _panels(self: PromptDesk, prompt: str) -> widgets.Widget:
     "The tabs, and below them what the model says"
@@ -115,7 +115,7 @@ def _area(name: str, rows: int) -> widgets.Textarea:
     "A box for a text"
     return widgets.Textarea(rows=rows, placeholder=name, layout={"width": "98%"})
 
-
+# %% ../../nbs/widgets.prompts.ipynb #06d6353f
 @patch
 def _texts(self: PromptDesk, prompt: str) -> widgets.Widget:
     "The tab with the system text and the observation"
@@ -130,7 +130,7 @@ def _texts(self: PromptDesk, prompt: str) -> widgets.Widget:
     buttons = widgets.HBox([self.ask_button, self.own_text])
     return widgets.VBox([top, label("system text"), self.system, label("observation"), self.observation, buttons])
 
-
+# %% ../../nbs/widgets.prompts.ipynb #ee7c31c7
 @patch
 def _versions(self: PromptDesk) -> widgets.Widget:
     "The tab in which a version is kept, and tried on the kept states"
@@ -156,7 +156,7 @@ def _connect(self: PromptDesk) -> None:
         lambda row, column, meant: self._tile(row, column, (row - rows // 2, column - columns // 2), meant)
     )
 
-
+# %% ../../nbs/widgets.prompts.ipynb #7174b053
 @patch
 def _try(self: PromptDesk, act: Callable) -> None:
     "Does something; what goes wrong is shown"
@@ -177,7 +177,7 @@ def _go(self: PromptDesk) -> None:
     self.quiet = False
     self._show()
 
-
+# %% ../../nbs/widgets.prompts.ipynb #74ddc14f
 @patch
 def _state(self: PromptDesk) -> KeptState:
     "The chosen state, before any edit"
@@ -188,7 +188,7 @@ def _state(self: PromptDesk) -> KeptState:
         return self.saved[number]
     return kept_state(self.dataset, number, self.step.value)
 
-
+# %% ../../nbs/widgets.prompts.ipynb #87c63543
 @patch
 def _show(self: PromptDesk) -> None:
     "Shows the chosen state, its edits taken back"
@@ -205,7 +205,7 @@ def _edited(self: PromptDesk) -> None:
     self.board.picture = png(draw(self.editing.codes, MAP // self.dataset.spec.map_shape[1]))
     self._describe()
 
-
+# %% ../../nbs/widgets.prompts.ipynb #31e8a06c
 @patch
 def _describe(self: PromptDesk) -> None:
     "Writes the state's own text into the box, and takes the last answer away"
@@ -216,7 +216,7 @@ def _describe(self: PromptDesk) -> None:
     self.note.value = tag("div", ". ".join(filter(None, [recorded, edits])), class_="craftax-status")
     self.answered.value = self.bars.value = self.moved.value = ""
 
-
+# %% ../../nbs/widgets.prompts.ipynb #a62ca134
 @patch
 def _tile(self: PromptDesk, row: int, column: int, where: tuple[int, int], meant: bool) -> None:
     "A click on the map; `meant` as the editor's `clicked` has it"
@@ -230,19 +230,19 @@ def _load_version(self: PromptDesk) -> None:
     "Shows the system text of the chosen version"
     self.system.value = self._version_text(self.version.value)
 
-
+# %% ../../nbs/widgets.prompts.ipynb #97f81245
 @patch
 def _version_text(self: PromptDesk, version: str) -> str:
     "The text of a version, with {actions} and {answer} where a player's has them"
     return system_text(version) if version in prompt_versions() else read_prompt(version)
 
-
+# %% ../../nbs/widgets.prompts.ipynb #307f1167
 @patch
 def _filled(self: PromptDesk, text: str) -> str:
     "A system text as the model reads it"
     return fill_prompt(text, self.world, self.text_format, self.choice.value)
 
-
+# %% ../../nbs/widgets.prompts.ipynb #9393d04a
 @patch
 def _ask(self: PromptDesk, system: str, observation: str) -> PromptAnswer:
     "Asks the language model once"
@@ -259,7 +259,7 @@ def ask(self: PromptDesk) -> None:
     self.bars.value = self._bars_html(self.answer)
     self.moved.value = self._shift_html()
 
-
+# %% ../../nbs/widgets.prompts.ipynb #15a75625
 @patch
 def _answer_html(self: PromptDesk, answer: PromptAnswer) -> Markup:
     "What the model wrote, and which action that is"
@@ -268,7 +268,7 @@ def _answer_html(self: PromptDesk, answer: PromptAnswer) -> Markup:
     text = tag("span", answer.text.strip() or "(nothing)", class_="craftax-written")
     return tag("div", tag("b", "answer "), text, tag("div", read, style="opacity:.75"), class_="craftax-values")
 
-
+# %% ../../nbs/widgets.prompts.ipynb #7560e28f
 @patch
 def _bars_html(
     self: PromptDesk,
@@ -302,7 +302,7 @@ def _shift_html(self: PromptDesk) -> Markup | str:
     title = f"squared distance from the hidden state of {about}, as a share of the variance over the kept states"
     return tag("div", tag("b", "hidden state moved "), text, class_="craftax-shift", title=title)
 
-
+# %% ../../nbs/widgets.prompts.ipynb #82a8a319
 @patch
 def shifts(self: PromptDesk) -> dict[str, float]:
     "Squared distances from the recipe's own hidden state, as shares of the variance over the kept states"
@@ -327,7 +327,7 @@ def keep(self: PromptDesk) -> None:
     use = f"wrote {file}; play with it: papermill nbs/play_llm.ipynb runs/out.ipynb -p prompt {file}"
     self.kept.value = tag("div", use)
 
-
+# %% ../../nbs/widgets.prompts.ipynb #00c8af29
 @patch
 def try_states(self: PromptDesk) -> None:
     "Asks about the kept states with the system text in the box, and with the version it began from"

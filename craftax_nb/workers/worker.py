@@ -188,7 +188,7 @@ def work(
             return queue.jobs_done
         waiting()
 
-
+# %% ../../nbs/workers.worker.ipynb #59e43047
 def _work_elsewhere(queue: Queue) -> str:
     "What a worker without a job waits for"
     counts, coordinator = queue.counts(), "has" if queue.has_coordinator() else "has no"
@@ -222,7 +222,7 @@ def worker_arguments(
     parser.error = lambda message: parser.exit(2, f"error: {message}; see --help\n")
     return parser.parse_args(argv)
 
-
+# %% ../../nbs/workers.worker.ipynb #8ba50bda
 def _positive(kind: type, text: str):
     "A number of the kind that is more than 0; raises ArgumentTypeError for anything else"
     expected = "a whole number" if kind is int else "a number"
@@ -252,7 +252,7 @@ def wait_for_work(
         return None
     return WORK.check(description, f"the Redis key {queue.key('description')}")
 
-
+# %% ../../nbs/workers.worker.ipynb #2cf0e424
 def _other_queues(queue: Queue) -> str:
     "What to look at when a queue doesn't open"
     names = ", ".join(queue.open_queues()) or "none"
