@@ -377,11 +377,12 @@ def _badge(self: Inspector) -> str:
 def inspector(
     dataset: Dataset,
     agents: Sequence[Agent] = (),  # whose values and policies are shown, two at a time; without any, what was recorded
-    gamma: float = 0.99,  # discount of the return-to-go
+    gamma: float = 0.0,  # discount of the return-to-go; 0: the first agent's, so that V and it can be compared
     episode: int = 0,  # below 0: one of the sample's with their states, the best first
     step: int = 0,  # -1: the middle
     folder: str | Path = "runs/inspector",  # where pictures and tables go
     suite: str | Path = "runs/suites/inspector",  # where states are saved, unless the tab says otherwise
 ) -> Inspector:
     "A widget for JupyterLab; IndexError or ValueError for an unknown episode or step, or an agent of the other game"
+    gamma = gamma or (agents[0].gamma if len(agents) else 0.99)
     return Inspector(dataset, agents, gamma, episode, step, folder, suite)

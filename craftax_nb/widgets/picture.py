@@ -96,9 +96,10 @@ def static_picture(
     agents: Sequence[Agent] = (),
     episode: int = 0,
     step: int = 0,
-    gamma: float = 0.99,
+    gamma: float = 0.0,  # discount of the return-to-go; 0: the first agent's
 ):  # a matplotlib figure
     "A picture of the inspector at one step; IndexError or ValueError for an unknown episode or step"
+    gamma = gamma or (agents[0].gamma if len(agents) else 0.99)
     trace = trace_episode(dataset, episode, agents, gamma)
     return picture(trace, scene_of(trace, step))
 
