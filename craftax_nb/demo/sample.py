@@ -19,12 +19,14 @@ from ..jobs.files import project_root, remove_leftovers, show_path
 from ..lm.live import Labeller
 from ..nets.agent import Agent, load_agent, save_agent
 from ..online.ppo import PPO, init
+from ..play.types import Record
 from ..widgets.live import Played, play_here, save_played
 from ..widgets.trace import name_of
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['PLAY', 'LEARN', 'RUN_OF', 'PLAYED', 'draw_episodes', 'make_sample', 'without_unseen', 'pack', 'keep_states']
+__all__ = ['PLAY', 'LEARN', 'RUN_OF', 'PLAYED', 'draw_episodes', 'make_sample', 'without_unseen', 'pack', 'keep_states',
+           'with_hidden_states']
 
 # %% ../../nbs/demo.sample.ipynb #c9143120
 _RUNS, _DATA = "runs/sample", "runs/sample/data"
@@ -116,15 +118,29 @@ def keep_states(
     "Plays episodes with the sample's agents and keeps the best with their states in `craftax_nb/sample/played`"
     folder, paths = sample_folder() / "played", []
     folder.mkdir(exist_ok=True)
+    labeller = Labeller(load_agent("sample/awr_augmented").recipe)
     for name, plays, kept in PLAYED:
         agent = load_agent(f"sample/{name}")
-        labeller, world = Labeller(agent.recipe) if agent.spec.hidden_dim else None, World(agent.spec.env_name)
+        world = World(agent.spec.env_name)
         records = [play_here(agent, world, seed, max_steps, labeller) for seed in range(plays)]
         for i, record in enumerate(sorted(records, key=lambda r: -float(r.reward.sum()))[:kept], 1):
             about = f"the sample's {name_of(agent).partition(',')[0]} {i}"
             paths.append(folder / f"{name}-{i}.npz")
-            save_played(paths[-1], Played(about, record, agent.recipe.hash if labeller else ""), world.env_name)
+            played = Played(about, with_hidden_states(record, labeller), labeller.recipe.hash)
+            save_played(paths[-1], played, world.env_name)
     return paths
+
+
+def with_hidden_states(
+    record: Record,  # of one episode
+    labeller: Labeller,
+) -> Record:
+    "The record of a plain agent with the hidden states of what it saw: those who read language have values then too"
+    if record.hidden_state is not None:
+        return record
+    step, cadence = np.arange(len(record.codes)), labeller.recipe.cadence
+    hidden_state = labeller(record.codes[::cadence])
+    return record._replace(hidden_state=hidden_state[step // cadence], hidden_age=(step % cadence).astype(np.int32))
 
 # %% ../../nbs/demo.sample.ipynb #370f840c
 if __name__ == "__main__" and "__file__" in globals():
