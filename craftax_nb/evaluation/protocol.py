@@ -166,8 +166,8 @@ def _comparison(protocol: Protocol, outcomes: Mapping, pair: tuple[str, str], ki
     else:
         test = stats.ttest_1samp(difference, 0)
         (low, high), p = test.confidence_interval(0.95), float(test.pvalue)
-    found = dict(difference=difference.mean(), low=low, high=high, seeds=len(difference), p=p)
-    return {"comparison": f"{pair[0]} - {pair[1]}", "kind": kind, **found}
+    estimate = dict(difference=difference.mean(), low=low, high=high, seeds=len(difference), p=p)
+    return {"comparison": f"{pair[0]} - {pair[1]}", "kind": kind, **estimate}
 
 # %% ../../nbs/evaluation.protocol.ipynb #a841e035
 def findings(

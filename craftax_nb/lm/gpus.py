@@ -13,6 +13,14 @@ from dataclasses import asdict, dataclass, fields
 from .recipe import RecipeError
 
 # %% ../../nbs/lm.gpus.ipynb #47b71cbd
+_VLLM_NAMES = {  # field of a plan -> vLLM's name
+    "tensor_parallel": "tensor_parallel_size",
+    "pipeline_parallel": "pipeline_parallel_size",
+    "expert_parallel": "enable_expert_parallel",
+    "gpu_memory": "gpu_memory_utilization",
+}
+
+
 @dataclass(frozen=True)
 class GpuPlan:
     "How one vLLM engine uses GPUs; raises `RecipeError` for a size below its least"
@@ -36,13 +44,7 @@ class GpuPlan:
 
     def settings(self) -> dict:  # name -> value, of `vllm.LLM`
         "What vLLM is told; nothing for a plan of one GPU"
-        given = {
-            "tensor_parallel_size": self.tensor_parallel,
-            "pipeline_parallel_size": self.pipeline_parallel,
-            "enable_expert_parallel": self.expert_parallel,
-            "gpu_memory_utilization": self.gpu_memory,
-        }
-        return {name: value for name, value in given.items() if value not in (1, 0) or value is True}
+        return {_VLLM_NAMES[k]: value for k, value in asdict(self).items() if value != getattr(GpuPlan, k)}
 
     def options(self) -> list:
         "The plan as options of a worker's or a server's command line; none for a plan of one GPU"
@@ -70,13 +72,13 @@ def gpu_plan(
 
 # %% ../../nbs/lm.gpus.ipynb #d8740831
 def require_vllm_for(
-    plan: Mapping,  # settings of a backend that isn't vLLM
+    settings: Mapping,  # of a backend that isn't vLLM
     backend: str,  # its name
 ) -> None:
     "Raises `RecipeError` where settings of several GPUs are given to a backend that uses one"
-    names = {"tensor_parallel_size", "pipeline_parallel_size", "enable_expert_parallel", "gpu_memory_utilization"}
-    if given := sorted(names & set(plan)):
-        raise RecipeError(
-            f"{given[0]} is {plan[given[0]]}, but the {backend} backend uses one device; take -p backend vllm, "
-            f"or leave it out"
-        )
+    for name, vllm_name in _VLLM_NAMES.items():
+        if vllm_name in settings:
+            raise RecipeError(
+                f"{name} is {settings[vllm_name]}, but the {backend} backend uses one device; take -p backend vllm, "
+                f"or leave it out"
+            )

@@ -38,7 +38,17 @@ from craftax_nb.widgets.panels import (
     values_html,
     x_of,
 )
-from .trace import Trace, check_games, judge, memory_before, name_of, read, trace_episode, trace_of
+from craftax_nb.widgets.trace import (
+    Trace,
+    check_games,
+    judge,
+    memory_before,
+    name_of,
+    read,
+    shown_discount,
+    trace_episode,
+    trace_of,
+)
 from .words import Words, past_of
 from ..world.draw import draw, png
 from ..world.env import World
@@ -384,5 +394,4 @@ def inspector(
     suite: str | Path = "runs/suites/inspector",  # where states are saved, unless the tab says otherwise
 ) -> Inspector:
     "A widget for JupyterLab; IndexError or ValueError for an unknown episode or step, or an agent of the other game"
-    gamma = gamma or (agents[0].gamma if len(agents) else 0.99)
-    return Inspector(dataset, agents, gamma, episode, step, folder, suite)
+    return Inspector(dataset, agents, shown_discount(gamma, agents), episode, step, folder, suite)

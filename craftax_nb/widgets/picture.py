@@ -14,7 +14,7 @@ import pandas as pd
 from ..data.dataset import Dataset
 from ..nets.agent import Agent
 from .panels import AGENTS, MARK, RETURN, Scene, plain, scene_of
-from .trace import Trace, trace_episode
+from .trace import Trace, shown_discount, trace_episode
 from ..world.draw import draw
 from ..world.text import describe
 
@@ -99,8 +99,7 @@ def static_picture(
     gamma: float = 0.0,  # discount of the return-to-go; 0: the first agent's
 ):  # a matplotlib figure
     "A picture of the inspector at one step; IndexError or ValueError for an unknown episode or step"
-    gamma = gamma or (agents[0].gamma if len(agents) else 0.99)
-    trace = trace_episode(dataset, episode, agents, gamma)
+    trace = trace_episode(dataset, episode, agents, shown_discount(gamma, agents))
     return picture(trace, scene_of(trace, step))
 
 # %% ../../nbs/widgets.picture.ipynb #3392f70d

@@ -342,9 +342,9 @@ def try_states(self: PromptDesk) -> None:
     if self.system.value == before:
         note = f" The text is that of {self.version.value}, so nothing can have changed."
     self.kept.value = tag("div", comparison_sentence(table) + note, class_="craftax-compared")
-    shown = table.round(3).drop(columns="readable").rename(columns=lambda name: name.replace("p(recorded)", "p"))
+    rounded = table.round(3).drop(columns="readable").rename(columns=lambda name: name.replace("p(recorded)", "p"))
     style = "font-size:11px;overflow-wrap:normal"
-    self.table.value = tag("div", frame_html(shown, index=False), style=style, title="p: of the recorded action")
+    self.table.value = tag("div", frame_html(rounded, index=False), style=style, title="p: of the recorded action")
 
 # %% ../../nbs/widgets.prompts.ipynb #9988b8c9
 def desk_picture(desk: PromptDesk):  # a matplotlib figure

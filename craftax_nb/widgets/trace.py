@@ -22,7 +22,7 @@ from ..world.text import describe
 
 # %% auto #0
 __all__ = ['BLOCK_SIZE', 'evaluate', 'episode_labels', 'label_ages', 'Reading', 'name_of', 'read', 'Trace', 'trace_of',
-           'check_games', 'trace_episode', 'judge', 'memory_before']
+           'check_games', 'shown_discount', 'trace_episode', 'judge', 'memory_before']
 
 # %% ../../nbs/widgets.trace.ipynb #f766783d
 BLOCK_SIZE = 256  # states in a compiled call
@@ -208,6 +208,14 @@ def check_games(
             )
 
 # %% ../../nbs/widgets.trace.ipynb #f10ded63
+def shown_discount(
+    gamma: float,  # the wanted one; 0: the first agent's
+    agents: Sequence[Agent],
+) -> float:
+    "The discount of the return-to-go: by default that of the first agent's values, which are compared with it"
+    return gamma or (agents[0].gamma if len(agents) else 0.99)
+
+
 def trace_episode(
     dataset: Dataset,
     number: int,  # the episode

@@ -14,7 +14,7 @@ from ..jobs.params import ParameterError
 from ..jobs.runs import Run
 from ..jobs.sizes import gpu_memory, machine_memory, size_words
 from ..labelling.chunks import LabelError
-from ..lm.gpus import gpu_plan
+from ..lm.gpus import gpu_plan, require_vllm_for
 from ..lm.models import ModelError, find_model
 from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
@@ -62,6 +62,8 @@ def check_label_run(
         if p["role"] != "both" and not os.environ.get("REDIS_URL"):
             wanted = "REDIS_URL is not set: it names the server that all machines reach"
             raise RecipeError(f"role is {p['role']}, but {wanted}")
+        if p["backend"] == "transformers":
+            require_vllm_for(gpu_plan(p).settings(), p["backend"])
     except (RecipeError, ModelError) as e:
         raise ParameterError(f"label: {'model: ' if isinstance(e, ModelError) else ''}{e}") from None
     return recipe, python
