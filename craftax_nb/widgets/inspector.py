@@ -19,6 +19,11 @@ from ..nets.agent import Agent
 from ..play.standing import Standing
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
+
+# %% auto #0
+__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'chosen_episode', 'Inspector', 'inspector']
+
+# %% ../../nbs/widgets.inspector.ipynb #29f26455
 from .board import Board
 from .editor import Editing, Editor, encode_state
 from .embedder import load_labeller
@@ -52,9 +57,6 @@ from craftax_nb.widgets.trace import (
 from .words import Words, past_of
 from ..world.draw import draw, png
 from ..world.env import World
-
-# %% auto #0
-__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'chosen_episode', 'Inspector', 'inspector']
 
 # %% ../../nbs/widgets.inspector.ipynb #61ebb2a4
 STEP_KEYS = {"ArrowLeft": -1, "ArrowRight": 1}  # steps; ten with shift
