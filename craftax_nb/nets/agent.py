@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
+from flax import linen as nn
 from flax.traverse_util import unflatten_dict
 
 from ..jobs.checkpoints import AGENT, CheckpointError, find_checkpoint
@@ -33,6 +34,7 @@ from craftax_nb.nets.flax_nets import (
     check_hidden_state,
     check_weights,
     initial_memory,
+    make_network,
     weight_shapes,
 )
 from .foreign import Foreign, ask_on_host, load_module
@@ -69,8 +71,8 @@ class Agent:
         return self.meta.get("parameters", {})
 
     @property
-    def net(self) -> ActorCritic:
-        return ActorCritic(self.spec)
+    def net(self) -> nn.Module:
+        return make_network(self.spec)
 
     def tree_flatten(self):
         return (self.params, self.hidden_mean, self.hidden_std), (self.spec, self.foreign)

@@ -50,7 +50,7 @@ def age_bucket(
 class HiddenRows(NamedTuple):
     "Hidden states as rows of a table, whose linear maps are computed already"
 
-    products: dict[str, jax.Array]  # trunk -> (rows, width), with the bias
+    products: dict[str, jax.Array]  # trunk -> (rows, outputs): what the trunk's next layer adds for each row
     row: jax.Array  # (...,) int32; 0: none
     age: jax.Array  # (...,) int32, steps since they were computed
 
@@ -65,40 +65,52 @@ class HiddenTable(NamedTuple):
 ROW_BLOCK = 32  # rows at a time
 
 
+def _products(
+    layers: tuple,  # for each trunk: kernel (hidden_dim, width) and bias of the hidden state's layer, and the next kernel
+    rows: jax.Array,  # (n, hidden_dim)
+) -> tuple:  # (n, outputs) for each trunk
+    "What each trunk's next layer adds for each hidden state"
+    return tuple(jnp.tanh(rows @ kernel + bias) @ following for kernel, bias, following in layers)
+
+
+def _block(array: jax.Array, i) -> jax.Array:  # (ROW_BLOCK, ...)
+    "Some rows of an array"
+    return jax.lax.dynamic_slice(array, (i * ROW_BLOCK, 0), (ROW_BLOCK, array.shape[1]))
+
+# %% ../../nbs/nets.hidden.ipynb #934d7d78
 @jax.custom_vjp
-def _looped_product(kernels: tuple, rows, count) -> tuple:
-    "The product of the used rows with each kernel, zeros in the others"
-    size, width = ROW_BLOCK, rows.shape[1]
+def _looped_products(layers: tuple, rows, count) -> tuple:
+    "As `_products`, of the used rows; zeros for the others"
 
     def add(carry):
         i, products = carry
-        block = jax.lax.dynamic_slice(rows, (i * size, 0), (size, width))
-        put = lambda product, kernel: jax.lax.dynamic_update_slice(product, block @ kernel, (i * size, 0))
-        return i + 1, tuple(map(put, products, kernels))
+        new = _products(layers, _block(rows, i))
+        put = lambda product, x: jax.lax.dynamic_update_slice(product, x, (i * ROW_BLOCK, 0))
+        return i + 1, tuple(map(put, products, new))
 
-    start = tuple(jnp.zeros((len(rows), kernel.shape[1])) for kernel in kernels)
-    return jax.lax.while_loop(lambda carry: carry[0] * size < count, add, (0, start))[1]
+    start = tuple(jnp.zeros((len(rows), following.shape[1])) for *_, following in layers)
+    return jax.lax.while_loop(lambda carry: carry[0] * ROW_BLOCK < count, add, (0, start))[1]
 
 # %% ../../nbs/nets.hidden.ipynb #0f1cfcfa
-def _looped_forward(kernels, rows, count):
-    return _looped_product(kernels, rows, count), (rows, count)
+def _looped_forward(layers, rows, count):
+    return _looped_products(layers, rows, count), (layers, rows, count)
 
 
 def _looped_backward(kept, grads):
-    "The gradients of the kernels"
-    (rows, count), size = kept, ROW_BLOCK
+    "The gradients of the layers"
+    layers, rows, count = kept
 
     def add(carry):
         i, sums = carry
-        block = jax.lax.dynamic_slice(rows, (i * size, 0), (size, rows.shape[1])).T
-        part = lambda grad: jax.lax.dynamic_slice(grad, (i * size, 0), (size, grad.shape[1]))
-        return i + 1, tuple(s + block @ part(grad) for s, grad in zip(sums, grads, strict=True))
+        _, pull_back = jax.vjp(lambda layers: _products(layers, _block(rows, i)), layers)
+        (new,) = pull_back(tuple(_block(grad, i) for grad in grads))
+        return i + 1, jax.tree.map(jnp.add, sums, new)
 
-    start = tuple(jnp.zeros((rows.shape[1], grad.shape[1])) for grad in grads)
-    return jax.lax.while_loop(lambda carry: carry[0] * size < count, add, (0, start))[1], None, None
+    start = jax.tree.map(jnp.zeros_like, layers)
+    return jax.lax.while_loop(lambda carry: carry[0] * ROW_BLOCK < count, add, (0, start))[1], None, None
 
 
-_looped_product.defvjp(_looped_forward, _looped_backward)
+_looped_products.defvjp(_looped_forward, _looped_backward)
 
 # %% ../../nbs/nets.hidden.ipynb #d378018e
 def _pooled(spec: NetSpec, rows: jax.Array) -> jax.Array:  # (n, hidden_dim) -> (n, hidden_dim / vectors)
@@ -110,28 +122,37 @@ def _pooled(spec: NetSpec, rows: jax.Array) -> jax.Array:  # (n, hidden_dim) -> 
     return rows.reshape(len(rows), spec.vectors, -1).mean(1)
 
 
+def _layers(spec: NetSpec, params: Mapping) -> tuple:
+    "Each trunk's layers as `_products` takes them"
+    following = "1" if spec.depth > 1 else "head"
+    return tuple(
+        (
+            *(params[f"{trunk}_label"][part] for part in ("kernel", "bias")),
+            params[f"{trunk}_{following}"]["kernel"][-spec.width :],
+        )
+        for trunk in spec.trunks
+    )
+
+# %% ../../nbs/nets.hidden.ipynb #64685067
 def row_products(
     spec: NetSpec,
     params: Mapping,  # of its network
     rows: jax.Array,  # (n, hidden_dim) float32, normalised
-) -> dict[str, jax.Array]:  # trunk -> (n, width)
-    "What each trunk makes of each hidden state before its tanh and the age"
-    layers, rows = {trunk: params[f"{trunk}_label"] for trunk in spec.trunks}, _pooled(spec, rows)
-    return {trunk: rows @ layer["kernel"] + layer["bias"] for trunk, layer in layers.items()}
+) -> dict[str, jax.Array]:  # trunk -> (n, outputs of the trunk's next layer)
+    "What each trunk's next layer adds for each hidden state"
+    return dict(zip(spec.trunks, _products(_layers(spec, params), _pooled(spec, rows)), strict=True))
 
 # %% ../../nbs/nets.hidden.ipynb #a58637f4
 def table_products(
     spec: NetSpec,
     params: Mapping,  # of its network
     table: HiddenTable,  # with a multiple of `ROW_BLOCK` rows
-) -> dict[str, jax.Array]:  # trunk -> (rows, width)
+) -> dict[str, jax.Array]:  # trunk -> (rows, outputs of the trunk's next layer)
     "As `row_products`, of the table's rows that are in use"
     if jax.default_backend() != "cpu":
         return row_products(spec, params, table.rows)
-    layers = [params[f"{trunk}_label"] for trunk in spec.trunks]
-    kernels = tuple(layer["kernel"] for layer in layers)
-    products = _looped_product(kernels, _pooled(spec, table.rows), table.count)
-    return {t: p + layer["bias"] for t, p, layer in zip(spec.trunks, products, layers, strict=True)}
+    products = _looped_products(_layers(spec, params), _pooled(spec, table.rows), table.count)
+    return dict(zip(spec.trunks, products, strict=True))
 
 
 def rows_of(spec: NetSpec, params: Mapping, table: HiddenTable | None, row, age) -> HiddenRows | None:

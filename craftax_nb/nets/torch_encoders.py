@@ -28,7 +28,9 @@ def observe(
 ) -> tuple[
     np.ndarray, ...
 ]:  # ids (n, K) int32, tail and extras (n, …) float32; or frames (n, height, width, 3) float32
-    "The inputs of a network of that spec for some codes"
+    "The inputs of a network of that spec for some codes; nothing for one that reads hidden states alone"
+    if spec.net == "frozen_vision":
+        return ()
     if spec.net != "conv":
         rest = np.concatenate([tail(codes), extras(codes)], -1) if spec.extras else tail(codes)
         return active_ids(codes), rest

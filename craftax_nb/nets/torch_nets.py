@@ -114,12 +114,13 @@ def trunk(
 ) -> Tensor:  # (seeds, n, outputs)
     "The outputs of one trunk, float32; `features` as `read` gives them"
     layer = lambda part: getattr(self, f"{name}_{part}")
-    h = torch.tanh(layer(0)(*features))
+    read = [torch.tanh(layer(0)(*features))] if features else []
     if self.spec.hidden_dim:
-        for_all_seeds = hidden_state.expand(len(h), *hidden_state.shape)
+        for_all_seeds = hidden_state.expand(len(self.seeds), *hidden_state.shape)
         if self.spec.vectors > 1:
             for_all_seeds = pool_vectors(self.spec, for_all_seeds, layer)
-        h = torch.cat([h, torch.tanh(layer("label")(for_all_seeds))], -1)
+        read.append(torch.tanh(layer("label")(for_all_seeds)))
+    h = torch.cat(read, -1)
     for i in range(1, self.spec.depth):
         h = torch.tanh(layer(i)(h))
     return layer("head")(h).float()
@@ -159,6 +160,8 @@ def outputs(
 @patch
 def read(self: TorchActorCritic, observed: tuple) -> tuple:
     "The inputs of the layers that read observations; columns that no batch has used before become parameters"
+    if not observed:
+        return ()
     if self.spec.net in ("tiles", "conv"):
         return (self.reader(*observed),)
     ids, tail = observed

@@ -5,15 +5,11 @@
 # %% ../../nbs/online.train.ipynb #b0af8c06
 from __future__ import annotations
 
-import math
-import time
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
@@ -23,7 +19,7 @@ from ..jobs.errors import Diverged
 from ..jobs.files import read_json, remove_whole, write_json
 from ..jobs.runs import Run
 from ..lm.recipe import recipe_from_dict, require_same
-from ..nets.agent import Agent, check_files, checksums, load_arrays, read_meta, save_agent, save_arrays
+from ..nets.agent import Agent, load_arrays, read_meta, save_agent
 from ..nets.spec import NetSpec
 from craftax_nb.online.hidden import (
     asked_so_far,
@@ -35,16 +31,23 @@ from craftax_nb.online.hidden import (
 )
 from .ppo import PPO, TrainState, collect, init, learn
 from ..play.hidden import HiddenStore
+from craftax_nb.play.training import (
+    EPISODE_COLUMNS,
+    TRAINER,
+    Clock,
+    check_metrics_finite,
+    episode_metrics,
+    load_recent,
+    load_trainer,
+    remove_older_trainers,
+    save_trainer,
+)
 from ..play.types import Record
 
 # %% auto #0
-__all__ = ['TRAINER', 'EPISODE_COLUMNS', 'STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'load_recent', 'episode_metrics',
-           'check_metrics_finite', 'train_ppo', 'make_net']
+__all__ = ['STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'train_ppo', 'make_net']
 
 # %% ../../nbs/online.train.ipynb #2f521b8c
-TRAINER = "trainer"  # a subfolder of a checkpoint for the trainer's own state, which is no part of the agent
-
-
 def agents(ppo: PPO, train: TrainState, store: HiddenStore | None = None) -> list[Agent]:
     "The agents of a run, one for each seed"
     params, reads = jax.tree.map(np.asarray, train.params), (None, None, None)
@@ -63,116 +66,31 @@ def save_train(
     store: HiddenStore | None = None,  # of an agent that reads hidden states
 ) -> Path:
     "A checkpoint: the first seed's agent, the others' in seed-1, ...; the newest two keep the trainer's state"
-    leaves = {f"{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(train))}
     agent, *others = agents(ppo, train, store)
 
-    def extra(folder: Path):
-        (folder / TRAINER).mkdir()
+    def asked(trainer: Path):
         if store is not None:
-            write_json(folder / TRAINER / "hidden.json", {"count": store.commit(), "taken": store.taken})
-        save_arrays(folder / TRAINER / "state.safetensors", leaves)
-        write_json(folder / TRAINER / "recent.json", list(recent))
-        write_json(folder / TRAINER / "files.json", {"files": checksums(folder / TRAINER)})
+            write_json(trainer / "hidden.json", {"count": store.commit(), "taken": store.taken})
+
+    def extra(folder: Path):
+        save_trainer(folder, train, recent, asked)
         for i, other in enumerate(others, 1):
             save_agent(folder / f"seed-{i}", other, "ppo", step, parameters=run.params)
 
     folder = save_agent(run.checkpoint_dir(step), agent, "ppo", step, parameters=run.params, extra=extra)
-    for older in run_checkpoints(run.dir)[:-2]:
-        remove_whole(older / TRAINER)
+    remove_older_trainers(run.dir)
     return folder
 
 # %% ../../nbs/online.train.ipynb #23641197
 def load_train(folder: Path, ppo: PPO) -> TrainState:
     "The trainer's state of a checkpoint; DamagedState without one, ValueError for another network or num_envs"
-    state = folder / TRAINER
-    if not (state / "state.safetensors").exists():
-        raise DamagedState(f"{folder.name} has no trainer state to go on from; the newest two of a run have one")
-    try:
-        if (state / "files.json").exists():  # not in those of an earlier version
-            check_files(state, read_json(state / "files.json"))
-        saved = load_arrays(state / "state.safetensors")
-    except Exception as e:  # safetensors has kinds of its own
-        raise DamagedState(f"the trainer state of {folder.name} can't be read: {e}; give a new run_dir") from None
-    expected, tree = jax.tree.flatten(jax.eval_shape(lambda: init(ppo, 0)))
-    leaves = [saved[f"{i:04d}"] for i in range(len(saved))]
-    if [(x.size, x.dtype) for x in leaves] != [(x.size, x.dtype) for x in expected]:
-        raise ValueError(f"{folder.name} was trained with another network or number of environments; start a new run")
-    shaped = [jnp.asarray(x).reshape(like.shape) for x, like in zip(leaves, expected, strict=True)]
-    return jax.tree.unflatten(tree, shaped)
-
-# %% ../../nbs/online.train.ipynb #fc89883a
-def load_recent(
-    folder: Path | None,  # a checkpoint; None at the beginning of a run
-) -> deque:  # at most 100
-    "The returns of the last episodes before a checkpoint; none where it is from before they were kept"
-    file = folder and folder / TRAINER / "recent.json"
-    return deque(read_json(file) if file and file.exists() else (), maxlen=100)
-
-# %% ../../nbs/online.train.ipynb #3195a554
-EPISODE_COLUMNS = (
-    "terminated",
-    "truncated",
-    "reward",
-    "episode_return",
-    "episode_length",
-    "achievements",
-    "floor",
-)  # what `episode_metrics` reads of a record
-
-
-def episode_metrics(
-    record: dict,  # name -> numpy (steps, envs, ...), of EPISODE_COLUMNS
-    names: list[str],  # of the achievements
-    recent: deque,  # the last returns; appended to
-) -> dict:
-    "Means over the episodes that ended in this rollout, and how many unlocked each achievement; 0 episodes: no means"
-    ended = record["terminated"] | record["truncated"]
-    if not ended.any():
-        return {"episodes": 0}
-    recent.extend(record["episode_return"][ended].tolist())
-    mean = lambda name: float(record[name][ended].mean())
-    unlocked = record["achievements"][ended]
-    return {
-        "episodes": int(ended.sum()),
-        "episode_return": mean("episode_return"),
-        "episode_length": mean("episode_length"),
-        "recent_return": float(np.mean(recent)),
-        "floor": mean("floor"),
-        "deepest_floor": int(record["floor"][ended].max()),
-        "achievements": float(unlocked.sum(-1).mean()),
-        **{f"achievement/{name}": float(share) for name, share in zip(names, unlocked.mean(0), strict=True)},
-    }
+    return load_trainer(folder, jax.eval_shape(lambda: init(ppo, 0)))
 
 # %% ../../nbs/online.train.ipynb #0f33b005
 def _to_host(ppo: PPO, record: Record, names) -> dict:
     "Columns of a record in numpy; several seeds' environments side by side"
     columns = {name: np.asarray(getattr(record, name)) for name in names}
     return {name: np.concatenate(list(x), 1) for name, x in columns.items()} if ppo.seeds > 1 else columns
-
-# %% ../../nbs/online.train.ipynb #8fc6c2f9
-class _Clock:
-    "Steps a second, without the first update (which compiles) and without checkpoints; a progress line now and then"
-
-    def __init__(
-        self,
-        steps_per_update: int,
-        every: float,  # seconds between progress lines
-    ):
-        self.steps_per_update, self.every, self.updates, self.busy = steps_per_update, every, -1, 0.0
-        self.began = self.printed = time.time()
-
-    def tick(self) -> dict:
-        "Counts an update; its metric, once there are two updates"
-        self.busy += time.time() - self.began if self.updates >= 0 else 0.0
-        self.updates += 1
-        return {"steps_per_second": self.updates * self.steps_per_update / self.busy} if self.busy else {}
-
-    def report(self, line: str, rate: dict, last: bool) -> None:
-        "Prints the line if it is time; begins the next update"
-        if time.time() - self.printed > self.every or last:
-            self.printed = time.time()
-            print(f"{line}, {rate.get('steps_per_second', 0):,.0f} steps a second", flush=True)
-        self.began = time.time()
 
 # %% ../../nbs/online.train.ipynb #be4d1a7d
 STORED_COLUMNS = (
@@ -244,20 +162,6 @@ def close(self: _EpisodeStore, step: int) -> None:
             self._open(step)
         self.writer.close(step)
 
-# %% ../../nbs/online.train.ipynb #10c68695
-def check_metrics_finite(
-    metrics: dict[str, float],  # of an update
-    step: int,  # environment steps at its end
-    lr: float,  # for the message
-) -> None:
-    "Raises `Diverged` with the part of the loss that isn't finite"
-    for name in ("value_loss", "policy_loss", "entropy", "grad_norm"):
-        if not math.isfinite(metrics.get(name, 0.0)):
-            raise Diverged(
-                f"at step {step:,} {name} is {metrics[name]}, so training has diverged; checkpoints from before it are "
-                f"whole. Try a smaller lr (now {lr:g}), in a new run_dir"
-            )
-
 # %% ../../nbs/online.train.ipynb #92643772
 def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore | None, checkpoint: Path | None):
     "Makes the store ready: what a checkpoint knew, or else mean and deviation by a rollout that is thrown away"
@@ -268,14 +172,18 @@ def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore | No
         hidden.keep_in(folder, **read_json(checkpoint / TRAINER / "hidden.json"))
         moments = load_arrays(checkpoint / "normaliser.safetensors")
         hidden.mean, hidden.std = moments["mean"], moments["std"]
-        recipe = read_meta(checkpoint)["recipe"]
-        if recipe and hidden.recipe:
-            before, now = recipe_from_dict(recipe), live_recipe(hidden, ppo.hidden)
-            require_same(before, now, "the run so far", "this language model")
         return
     hidden.keep_in(folder)
     if hidden.mean is None:
         measure_hidden(ppo, train, hidden)
+
+
+def _check_same_model(folder: Path, ppo: PPO, hidden: HiddenStore | None) -> None:
+    "RecipeMismatch, which names the fields, where the language model isn't the one of a checkpoint of the run"
+    recipe = read_meta(folder)["recipe"] if hidden is not None else None
+    if recipe and hidden.recipe:
+        before, now = recipe_from_dict(recipe), live_recipe(hidden, ppo.hidden)
+        require_same(before, now, "the run so far", "this language model")
 
 
 def _collect(ppo: PPO, train: TrainState, hidden: HiddenStore | None) -> tuple[TrainState, Record, dict]:
@@ -299,11 +207,16 @@ def train_ppo(
 ) -> Agent:  # of several seeds the first one's
     "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
     states = {}
-    checkpoint = run.resume(lambda folder: states.update(newest=load_train(folder, ppo)))
+
+    def load(folder: Path):
+        _check_same_model(folder, ppo, hidden)
+        states["newest"] = load_train(folder, ppo)
+
+    checkpoint = run.resume(load)
     train = states.pop("newest") if checkpoint else init(ppo, seed, params)
     _open_hidden(run, ppo, train, hidden, checkpoint)
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
-    recent, clock = load_recent(checkpoint), _Clock(ppo.batch * ppo.seeds, progress)
+    recent, clock = load_recent(checkpoint), Clock(ppo.batch * ppo.seeds, progress)
     total = ppo.num_updates * ppo.batch
     for update in range(step_of(checkpoint) // ppo.batch if checkpoint else 0, ppo.num_updates):
         step, last = (update + 1) * ppo.batch, update + 1 == ppo.num_updates
@@ -337,13 +250,14 @@ def _trained(ppo: PPO, run: Run, train: TrainState, hidden: HiddenStore | None) 
 
 # %% ../../nbs/online.train.ipynb #7ad26c9b
 def make_net(
-    env_name: str,  # of any of upstream's four environments; a pixel one is played by conv
+    env_name: str,  # of any of upstream's four environments; a pixel one is played by conv and frozen_vision
     net: str = "mlp",  # one of NETS
     bonus: str = "none",  # one of BONUSES
     **sizes,  # width, depth, …
 ) -> NetSpec:
     "The network of a run; ValueError for a pixel environment with a net that reads no frames"
     symbolic = env_name.replace("-Pixels-", "-Symbolic-")
-    if symbolic != env_name and net != "conv":
-        raise ValueError(f"{env_name} shows frames, which net {net!r} doesn't read; take net 'conv', or {symbolic}")
+    if symbolic != env_name and net not in ("conv", "frozen_vision"):
+        nets = "net 'conv' or 'frozen_vision'"
+        raise ValueError(f"{env_name} shows frames, which net {net!r} doesn't read; take {nets}, or {symbolic}")
     return NetSpec(symbolic, net=net, intrinsic_critic=bonus == "rnd", **sizes)

@@ -13,6 +13,7 @@ import numpy as np
 from flax import struct
 
 from ..nets.agent import Agent
+from ..nets.rssm import with_action
 from ..world.codes import unpack
 from ..world.env import World
 
@@ -65,7 +66,7 @@ class NetworkPolicy(struct.PyTreeNode):
         action = draw_actions(key, out.logits)
         log_prob = jnp.take_along_axis(jax.nn.log_softmax(out.logits), action[:, None], 1)[:, 0]
         known = dict(logits=out.logits, log_prob=log_prob, value=out.value, intrinsic_value=out.intrinsic_value)
-        return action, known, out.memory
+        return action, known, with_action(out.memory, action)
 
     def value(self, codes, hidden_state, memory) -> jax.Array:  # (n,) float32
         "The value of what the players see, with the memory of the steps before"
@@ -108,7 +109,7 @@ class ForcedFirst(struct.PyTreeNode):
     def act(self, key, codes, hidden_state, memory, first):
         chosen, known, memory = self.policy.act(key, codes, hidden_state, memory, first)
         action = jnp.where(first & (jnp.asarray(self.action) >= 0), self.action, chosen)
-        return action.astype(chosen.dtype), known, memory
+        return action.astype(chosen.dtype), known, with_action(memory, action)
 
 # %% ../../nbs/play.policy.ipynb #a8fc1ac8
 def is_dozing(

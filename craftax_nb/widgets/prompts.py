@@ -343,8 +343,8 @@ def try_states(self: PromptDesk) -> None:
         note = f" The text is that of {self.version.value}, so nothing can have changed."
     self.kept.value = tag("div", comparison_sentence(table) + note, class_="craftax-compared")
     rounded = table.round(3).drop(columns="readable").rename(columns=lambda name: name.replace("p(recorded)", "p"))
-    style = "font-size:11px;overflow-wrap:normal"
-    self.table.value = tag("div", frame_html(rounded, index=False), style=style, title="p: of the recorded action")
+    look = dict(class_="craftax-states", style="font-size:11px;overflow-wrap:normal")
+    self.table.value = tag("div", frame_html(rounded, index=False), title="p: of the recorded action", **look)
 
 # %% ../../nbs/widgets.prompts.ipynb #9988b8c9
 def desk_picture(desk: PromptDesk):  # a matplotlib figure
