@@ -49,7 +49,7 @@ def gpu_memory() -> int:  # bytes; 0 where there is none
 _FLOAT = 4  # bytes
 _WORLD = {True: 20_952, False: 273_276}  # bytes of a state of the game, whether it is Classic
 _CODE = {True: 100, False: 200}  # bytes of an observation, at least
-_INPUTS = {"tiles": 500, "gru": 1_345, "mingru": 1_345, "conv": 2_592}  # units that the first layer reads, at least
+_INPUTS = {"tiles": 500, "gru": 1_345, "mingru": 1_345, "conv": 2_592, "frozen_vision": 64}  # read at least
 _MLP_INPUTS = {True: 1_345, False: 8_268}
 _RECURRENT = {"gru": 8, "mingru": 6}  # weights of its unit and of both trunks' first layers, in squares of the width
 

@@ -166,6 +166,7 @@ def estimate(
     import torch
     from transformers import AutoConfig
 
+    from craftax_nb.lm.backends import tower_config
     from craftax_nb.lm.models import model_folder
 
     if not texts:
@@ -175,9 +176,10 @@ def estimate(
 
         return dict(labels=len(texts), tokens=0, seconds=1e-3 * len(texts), bytes=4 * len(fact_names()) * len(texts))
     folder, device = model_folder(recipe.model), "cuda" if torch.cuda.is_available() else "cpu"
-    config, n = AutoConfig.from_pretrained(folder).get_text_config(), len(texts)
+    config, n = AutoConfig.from_pretrained(folder), len(texts)
+    config = tower_config(config) or config.get_text_config()
     at_once = min(max(1, workers), len(os.sched_getaffinity(0))) if device == "cpu" else 1
-    speed, read = matmul_speed(device, recipe.dtype) * at_once, _mean_tokens(texts, recipe, folder)
+    speed, read = matmul_speed(device, recipe.dtype) * at_once, _mean_tokens(texts, recipe, folder, config)
     return dict(
         labels=n,
         tokens=round(n * (read + recipe.generated_tokens)),
@@ -186,10 +188,12 @@ def estimate(
     )
 
 # %% ../../nbs/labelling.plan.ipynb #82c8662a
-def _mean_tokens(texts: list[str], recipe: Recipe, folder: Path) -> float:
-    "Tokens of a text, over a sample of at most about 64; a frame counts as the few tokens of an empty text"
+def _mean_tokens(texts: list[str], recipe: Recipe, folder: Path, config) -> float:
+    "Tokens of a text, over a sample of at most about 64; a frame counts as an empty text, for a tower as its patches"
     from transformers import AutoTokenizer
 
+    if hasattr(config, "num_channels"):
+        return float(np.prod(np.broadcast_to(config.image_size, 2) // np.broadcast_to(config.patch_size, 2)))
     sample = texts[:: max(1, len(texts) // 64)] if recipe.text_format != "image" else [""]
     return float(np.mean([len(x) for x in AutoTokenizer.from_pretrained(folder)(sample)["input_ids"]]))
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Backend', 'batches', 'common_beginning', 'torch_threads', 'lower_layers', 'default_batch_tokens', 'end_ids',
-           'until_end', 'Decoder', 'gumbel_noise', 'TextEncoder', 'is_encoder']
+           'until_end', 'Decoder', 'gumbel_noise', 'TextEncoder', 'is_encoder', 'tower_config']
 
 # %% ../../nbs/lm.backends.ipynb #5b326def
 import contextlib
@@ -354,3 +354,9 @@ def is_encoder(config) -> bool:
     "Whether a model reads in both directions, by its transformers config"
     generates = ("ForCausalLM", "ForConditionalGeneration")
     return not any(name.endswith(generates) for name in (config.architectures or []))
+
+
+def tower_config(config):
+    "The configuration of a vision tower, alone or beside a text tower as CLIP has one; None for a model of texts"
+    vision = getattr(config, "vision_config", config)
+    return vision if is_encoder(config) and hasattr(vision, "num_channels") else None

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['check_texts', 'NOISE', 'resolve_recipe', 'make_backend', 'deviation', 'noise_bound', 'noise_shares', 'ExtractorError',
-           'Extractor', 'OracleExtractor', 'open_extractor', 'batch_invariance']
+           'Extractor', 'open_extractor', 'batch_invariance']
 
 # %% ../../nbs/lm.extract.ipynb #fb1e6e5d
 import dataclasses
@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from fastcore.basics import patch
 
-from .backends import Backend, Decoder, TextEncoder, is_encoder, torch_threads
+from .backends import Backend, Decoder, TextEncoder, is_encoder, torch_threads, tower_config
 from .continuations import Continuations
+from .controls import Control, is_control
 from .forward import plain_forward, plain_states, pool, pooled
 from .gpus import require_vllm_for
 from .models import model_folder, revision, weights_hash
@@ -48,14 +49,20 @@ def _model_fields(recipe: Recipe) -> tuple[dict, str]:  # fields of a recipe, an
 
     folder = model_folder(recipe.model)
     config = AutoConfig.from_pretrained(folder)
-    depth = config.get_text_config().num_hidden_layers
-    layer, prompt_hash = _layer_number(recipe, depth), ""
+    tower, prompt_hash, edition = tower_config(config), "", revision(recipe.model, folder)
+    if tower:
+        from craftax_nb.lm.towers import frame_settings, require_tower_recipe
+
+        require_tower_recipe(recipe)
+        edition += f" with frames {frame_settings(folder)}"
+    depth = (tower or config.get_text_config()).num_hidden_layers
+    layer = _layer_number(recipe, depth)
     if is_encoder(config):
         _refuse_for_encoder(recipe)
     else:
         prompt_hash = render(AutoTokenizer.from_pretrained(folder), recipe.prompt, recipe.thinking).hash
     fields = dict(layer=layer, norm="final" if layer == depth else "none", prompt_hash=prompt_hash)
-    fields |= dict(revision=revision(recipe.model, folder), weights_hash=weights_hash(folder))
+    fields |= dict(revision=edition, weights_hash=weights_hash(folder))
     return fields | dict(prompt=recipe.prompt if prompt_hash else "none"), f"the model in {folder}"
 
 # %% ../../nbs/lm.extract.ipynb #0d170b68
@@ -342,29 +349,23 @@ def _refuse_if_not_greedy(recipe: Recipe, lm, tokens: Tokens):
                 f"(behind by {behind.max():.2g} of the largest logit): it labels nothing"
             )
 
-# %% ../../nbs/lm.extract.ipynb #32fbc845
-class OracleExtractor:
-    "Facts as texts to vectors, with the interface of an `Extractor`"
-
-    def __init__(self, recipe: Recipe):
-        from craftax_nb.lm.oracle import fact_names, facts_of
-
-        self.recipe, self.dim, self._facts_of = resolve_recipe(recipe), len(fact_names()), facts_of
-
-    def encode(self, texts: list[str]) -> np.ndarray:  # (n, dim) float32
-        "The facts that texts say; ValueError for another text"
-        return self._facts_of(list(texts))
-
-    def close(self):
-        "Nothing to give back"
-
 # %% ../../nbs/lm.extract.ipynb #d53158ee
 def open_extractor(
     recipe: Recipe,
     **options,  # of `Extractor`: backend, device, threads, check, continuations
-) -> Extractor | OracleExtractor:
+):  # `Extractor`, or with its `recipe`, `dim`, `encode` and `close` a `Control`, `TowerExtractor`, `OracleExtractor`
     "The extractor of any recipe"
-    return OracleExtractor(recipe) if recipe.model == ORACLE else Extractor(recipe, **options)
+    if is_control(recipe.model):
+        return Control(recipe, lambda source: open_extractor(source, **options))
+    if recipe.model == ORACLE:
+        from craftax_nb.lm.oracle import OracleExtractor
+
+        return OracleExtractor(resolve_recipe(recipe))
+    from craftax_nb.lm.towers import TowerExtractor, is_tower
+
+    if is_tower(model_folder(recipe.model)):
+        return TowerExtractor(resolve_recipe(recipe), **options)
+    return Extractor(recipe, **options)
 
 # %% ../../nbs/lm.extract.ipynb #2d0d9dcb
 def batch_invariance(

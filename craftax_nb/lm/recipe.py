@@ -135,7 +135,7 @@ def _conditions(r: Recipe):
 
 def _oracle_conditions(r: Recipe):
     "As `_conditions`, of what goes with a label without a language model"
-    facts = (r.text_format == "facts") == (r.model == ORACLE)
+    facts = (r.text_format == "facts") == (r.model == ORACLE or r.model.endswith(f"-{ORACLE}"))  # a control's folder
     yield "text_format", facts, f"'facts' for the model {ORACLE!r}, and for no other (the model is {r.model!r})"
     for field in ("history", "generated_tokens", "vectors", "dtype") * (r.model == ORACLE):
         default = getattr(Recipe, field)

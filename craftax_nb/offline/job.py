@@ -81,9 +81,18 @@ def network_spec(p: dict, dataset, labels):
     hidden_dim, pooling = 0 if labels is None else labels.hidden.shape[1], p.get("vector_pooling", "mean")
     vectors = 1 if labels is None or pooling == "concat" else labels.recipe.vectors
     several = dict(vectors=vectors, vector_pooling=pooling) if vectors > 1 else {}
+    if p["network"] == "frozen_vision":
+        _require_frames(labels)
     return NetSpec(
         dataset.env_name, p["width"], p["depth"], hidden_dim, p["network"], extras=p.get("extras", False), **several
     )
+
+
+def _require_frames(labels) -> None:
+    "ValueError unless there are labels of every step's frame"
+    if labels is None or (labels.recipe.text_format, labels.recipe.cadence) != ("image", 1):
+        wanted = "-p augment True, and labels that have text_format 'image' and cadence 1"
+        raise ValueError(f"network frozen_vision sees nothing but labels of every step's frame; give {wanted}")
 
 
 def settings_of(p: dict, device: str):

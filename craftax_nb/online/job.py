@@ -55,20 +55,10 @@ def _check_kind(start: Agent, p: dict) -> None:
 def _hidden_of(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
     "Fields of the network for hidden states, and when they are asked for; nothing without a language model"
     if hidden is None:
-        for name, default in {
-            "server": "",
-            "cadence": 0,
-            "hidden_dropout": 0,
-            "overlap": False,
-            "on_stale": "keep",
-        }.items():
-            if p.get(name, default) != default:
-                raise ValueError(f"{name} is {p[name]!r}, but hidden_states is ''; give a model, or leave {name} out")
         return {}, None
-    if p["overlap"] and p["on_stale"] == "zero":
-        raise ValueError("with overlap every hidden state is old when it comes, and on_stale zero reads none of these")
     vectors = hidden.recipe.vectors if hidden.recipe else 1
-    reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=AGE_BUCKETS, on_stale=p["on_stale"])
+    buckets = 0 if p["net"] == "frozen_vision" else AGE_BUCKETS  # its hidden states are always new
+    reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=buckets, on_stale=p["on_stale"])
     settings = hidden_settings(
         p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history, p["overlap"]
     )

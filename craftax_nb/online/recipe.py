@@ -20,7 +20,7 @@ from ..lm.recipe import ORACLE, Recipe, RecipeError
 from ..play.hidden import HiddenStore
 
 # %% auto #0
-__all__ = ['recipe_of', 'named_recipe', 'open_store']
+__all__ = ['recipe_of', 'named_recipe', 'open_store', 'check_asking']
 
 # %% ../../nbs/online.recipe.ipynb #c77852c8
 def recipe_of(
@@ -105,7 +105,45 @@ def _labeller(recipe: Recipe, server: str) -> Callable:
     if server:
         from craftax_nb.serving.client import RemoteLabeller
 
-        return RemoteLabeller(server, recipe)
+        return RemoteLabeller(server, _resolved(recipe))
     from craftax_nb.lm.live import Labeller
 
     return Labeller(recipe, remember=1)
+
+
+def _resolved(recipe: Recipe) -> Recipe:
+    "The recipe with what the model's files say, so that a server of another one is noticed"
+    from craftax_nb.lm.extract import resolve_recipe
+
+    try:
+        return recipe if recipe.resolved else resolve_recipe(recipe)
+    except ModelError as e:
+        raise ModelError(f"{e}; where only the server has the model, give the recipe.json of its labels") from None
+
+# %% ../../nbs/online.recipe.ipynb #bcce36ec
+def check_asking(
+    p: dict,  # parameters of train_ppo
+) -> None:
+    "ParameterError, one sentence, where parameters about hidden states don't fit each other"
+    unused = {"server": "", "cadence": 0, "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
+    if p["net"] == "frozen_vision":
+        _check_frames(p)
+    for name, default in () if p["hidden_states"] else unused.items():
+        if p[name] != default:
+            problem = f"{name} is {p[name]!r}, but hidden_states is ''"
+            raise ParameterError(f"train_ppo: {problem}; give a model, or leave {name} out")
+    if p["overlap"] and p["on_stale"] == "zero":
+        problem = "with overlap every hidden state is old when it comes, and on_stale zero reads none of these"
+        raise ParameterError(f"train_ppo: {problem}; give one of both")
+
+
+def _check_frames(p: dict) -> None:
+    "ParameterError unless a network that sees nothing but hidden states has one of the frame at every step"
+    form = named_recipe(p["hidden_states"])[0].text_format if p["hidden_states"] else ""
+    if (form, p["cadence"], p["overlap"]) != ("image", 1, False):
+        given = f"text_format is {form!r}, cadence {p['cadence']} and overlap {p['overlap']}"
+        if not p["hidden_states"]:
+            given = "hidden_states is ''"
+        expected = "-p hidden_states 'MODEL text_format=image' -p cadence 1"
+        sees = "sees nothing but what a model makes of each step's frame"
+        raise ParameterError(f"train_ppo: net frozen_vision {sees}, but {given}; give {expected}")
