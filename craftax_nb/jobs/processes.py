@@ -98,20 +98,21 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
 
 
+def _end_with_parent() -> None:
+    "Has Linux kill this process once the one that started it has ended"
+    if _libc:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+# %% ../../nbs/jobs.processes.ipynb #6b8ad42c
 def start_process(
     command: list,  # program and arguments
     **kwargs,  # for subprocess.Popen
 ) -> subprocess.Popen:
     "Starts a child in its own process group that dies with this process (on Linux; start it from the main thread)"
-
-    def end_with_parent():
-        if _libc:
-            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
     with warnings.catch_warnings():  # JAX warns of forks; this child is another program at once
         warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
         argv = [str(word) for word in command]
-        return subprocess.Popen(argv, start_new_session=True, preexec_fn=end_with_parent, **kwargs)
+        return subprocess.Popen(argv, start_new_session=True, preexec_fn=_end_with_parent, **kwargs)
 
 # %% ../../nbs/jobs.processes.ipynb #18bfd834
 def is_alive(pid: int) -> bool:
