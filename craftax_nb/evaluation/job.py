@@ -34,6 +34,7 @@ from ..labelling.store import LabelError, Labels, load_labels
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
 from ..play.types import Record
+from ..world.shifts import shifted
 
 # %% auto #0
 __all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'prompt_answers', 'name_cadence',
@@ -79,11 +80,11 @@ class Evaluator:
         named = {f.name: run.params[f.name] for f in fields(cls) if f.name in run.params}
         return cls(run.dir / "episodes", **named)
 
-    def key(self, name: str, agent: Agent, prompt: str = "") -> dict:
+    def key(self, name: str, agent: Agent, prompt: str = "", shift: str = "") -> dict:
         "What decides an agent's results"
         weights = {"agent": name, "weights": agent.meta.get("files", {}), "step": agent.meta["step"]}
         settings = {"seed": self.seed, "max_steps": self.max_steps, "cadence": self.cadence, "prompt": prompt}
-        settings |= {"craftax_version": agent.world.craftax_version}
+        settings |= {"craftax_version": agent.world.craftax_version} | ({"shift": shift} if shift else {})
         return {**weights, "spec": str(agent.spec), "episodes": self.count(agent), **settings}
 
     def count(self, agent: Agent) -> int:
@@ -120,21 +121,22 @@ def evaluate(
     name: str,
     agent: Agent,
     prompt: str = "",  # another one for its language model, as `other_text` takes it; "": its own
+    shift: str = "",  # of `world.shifts`, under which it plays; "": none
 ) -> tuple[Results, np.ndarray | None]:
     "Results, and percentiles of the hidden states that were read (`familiarity`), None where there are none"
-    stem = self.folder / f"{number:03d}"
+    stem, world = self.folder / f"{number:03d}", shifted(agent.world, shift)
 
     def play() -> Results:
         labeller = self.labeller(agent, prompt)
         options = {"max_steps": self.max_steps, "record": 1, "slots": self.slots}
         count = self.count(agent)
-        results = evaluate_agent(agent, agent.world, count, self.seed, labeller, self.cadence, **options)
+        results = evaluate_agent(agent, world, count, self.seed, labeller, self.cadence, **options)
         percentiles = labeller.take() if hasattr(labeller, "take") else np.zeros(0)
         stem.parent.mkdir(exist_ok=True)
         np.save(f"{stem}-percentiles.npy", percentiles)
         return results
 
-    results = results_once(f"{stem}.npz", self.key(name, agent, prompt), play)
+    results = results_once(f"{stem}.npz", self.key(name, agent, prompt, shift), play)
     percentiles = np.load(f"{stem}-percentiles.npy")
     if warning := unfamiliar_warning(percentiles):
         self.warnings.append(f"{name}: {warning}")

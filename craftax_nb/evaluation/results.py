@@ -14,6 +14,7 @@ import numpy as np
 from ..jobs.files import whole_file
 from ..play.types import Record, all_codes
 from ..world.env import World
+from ..world.shifts import shifted
 
 # %% auto #0
 __all__ = ['ARRAYS', 'RECORDED', 'Results', 'save_results', 'load_results']
@@ -94,4 +95,7 @@ def load_results(
         ends = lambda e: (bool(columns["terminated"][e]), bool(columns["truncated"][e]))
         recordings = [_recording(i, saved, *ends(e)) for i, e in enumerate(about["recordings"])]
         known = {name: about[name] for name in ("seconds", "max_steps", "craftax_version") if name in about}
-        return Results(World(**about["world"]), about["seed"], **columns, recordings=recordings, **known)
+        fields = dict(about["world"])
+        shifts = tuple(fields.pop("shifts", ()))
+        world = shifted(World(**fields), shifts)
+        return Results(world, about["seed"], **columns, recordings=recordings, **known)

@@ -19,6 +19,7 @@ from ..play.episodes import EVALUATED, EpisodePlayer
 from ..play.reader import SEGMENT, Reader
 from ..play.types import Record, episode_steps, join_steps
 from ..world.env import World
+from ..world.shifts import words_of
 
 # %% auto #0
 __all__ = ['values_of', 'evaluate_agent', 'gather_results']
@@ -79,7 +80,7 @@ def evaluate_agent(
     "Plays `episodes` episodes of a seed, from number `first` on, to their ends; raises as `check_labeller` does"
     began, reader, recorder = (
         time.time(),
-        Reader(agent, labeller, cadence),
+        Reader(agent, words_of(world, labeller), cadence),
         _Recorder(range(first, first + min(record, episodes))),
     )
     player = EpisodePlayer(agent, world, seed, slots, reader, EVALUATED)

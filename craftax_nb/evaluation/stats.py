@@ -144,6 +144,7 @@ def check_same_games(
     "ValueError, one sentence, where two agents played other games, seeds, time limits or versions of the game"
     rules = {
         "game": lambda r: getattr(r.world, "env_name", None),
+        "shift": lambda r: getattr(r.world, "shift", ""),
         "seed": lambda r: getattr(r, "seed", None),
         "max_steps": lambda r: getattr(r, "max_steps", None),
         "version of craftax": lambda r: getattr(r, "craftax_version", None),

@@ -80,6 +80,19 @@ def _recipe_of(p: dict) -> Recipe:  # p: parameters of the job label
     named = {name: p[name] for name in _same_names}
     return Recipe(prompt=prompt, layer=layer, text_format=text_format, **named)
 
+# %% ../../nbs/workers.job.ipynb #cad8aaea
+def _controlled(
+    labels,  # of the model
+    p: dict,  # parameters of the job label
+    folder: Path | str,  # where label folders go, empty: the dataset's own
+):
+    "The labels themselves, or those of a control of them, which lie in a folder of their own where one is named"
+    if not p.get("control"):
+        return labels
+    from craftax_nb.labelling.controls import control_labels
+
+    return control_labels(labels, p["control"], p["dim"], p["seed"], folder and folder / p["control"])
+
 # %% ../../nbs/workers.job.ipynb #29bfb9b8
 def label_run(
     run: Run,  # of the job label
@@ -99,7 +112,8 @@ def label_run(
     try:
         if p["role"] != "worker":
             options = dict(chunk=p["chunk"], stopping=stopping, skip_dead=p["skip_dead"])
-            return label_dataset(dataset, recipe, workers, p["max_labels"], folder, **options)
+            labels = label_dataset(dataset, recipe, workers, p["max_labels"], folder, **options)
+            return _controlled(labels, p, folder)
         shared = labels_folder(dataset, resolve_recipe(recipe), folder)
         join_labelling(shared, workers, run.dir / "logs", stopping=stopping)
     except Stopped:
