@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from .spec import NetSpec
 
 # %% auto #0
-__all__ = ['AGE_BUCKETS', 'ROW_BLOCK', 'Aged', 'aged', 'age_bucket', 'HiddenRows', 'HiddenTable', 'row_products',
+__all__ = ['AGE_BUCKETS', 'LEAST_ROWS', 'Aged', 'aged', 'age_bucket', 'HiddenRows', 'HiddenTable', 'row_products',
            'table_products', 'rows_of']
 
 # %% ../../nbs/nets.hidden.ipynb #ffe02855
@@ -62,55 +62,25 @@ class HiddenTable(NamedTuple):
     count: jax.Array  # () int32, how many rows are in use
 
 # %% ../../nbs/nets.hidden.ipynb #8e2f5cef
-ROW_BLOCK = 32  # rows at a time
+LEAST_ROWS = 32  # tables aren't halved below this
 
 
 def _products(
-    layers: tuple,  # for each trunk: kernel (hidden_dim, width) and bias of the hidden state's layer, and the next kernel
+    layers: tuple,  # for each trunk: kernel (hidden_dim, width) and bias of the hidden state's layer, the next kernel
     rows: jax.Array,  # (n, hidden_dim)
 ) -> tuple:  # (n, outputs) for each trunk
     "What each trunk's next layer adds for each hidden state"
     return tuple(jnp.tanh(rows @ kernel + bias) @ following for kernel, bias, following in layers)
 
 
-def _block(array: jax.Array, i) -> jax.Array:  # (ROW_BLOCK, ...)
-    "Some rows of an array"
-    return jax.lax.dynamic_slice(array, (i * ROW_BLOCK, 0), (ROW_BLOCK, array.shape[1]))
-
-# %% ../../nbs/nets.hidden.ipynb #934d7d78
-@jax.custom_vjp
-def _looped_products(layers: tuple, rows, count) -> tuple:
-    "As `_products`, of the used rows; zeros for the others"
-
-    def add(carry):
-        i, products = carry
-        new = _products(layers, _block(rows, i))
-        put = lambda product, x: jax.lax.dynamic_update_slice(product, x, (i * ROW_BLOCK, 0))
-        return i + 1, tuple(map(put, products, new))
-
-    start = tuple(jnp.zeros((len(rows), following.shape[1])) for *_, following in layers)
-    return jax.lax.while_loop(lambda carry: carry[0] * ROW_BLOCK < count, add, (0, start))[1]
-
-# %% ../../nbs/nets.hidden.ipynb #0f1cfcfa
-def _looped_forward(layers, rows, count):
-    return _looped_products(layers, rows, count), (layers, rows, count)
-
-
-def _looped_backward(kept, grads):
-    "The gradients of the layers"
-    layers, rows, count = kept
-
-    def add(carry):
-        i, sums = carry
-        _, pull_back = jax.vjp(lambda layers: _products(layers, _block(rows, i)), layers)
-        (new,) = pull_back(tuple(_block(grad, i) for grad in grads))
-        return i + 1, jax.tree.map(jnp.add, sums, new)
-
-    start = jax.tree.map(jnp.zeros_like, layers)
-    return jax.lax.while_loop(lambda carry: carry[0] * ROW_BLOCK < count, add, (0, start))[1], None, None
-
-
-_looped_products.defvjp(_looped_forward, _looped_backward)
+def _used_products(layers: tuple, rows: jax.Array, count) -> tuple:
+    "As `_products`, of the first `count` rows; zeros for those far beyond"
+    sizes = [len(rows)]
+    while sizes[0] >= 2 * LEAST_ROWS:
+        sizes.insert(0, -(-sizes[0] // 2))
+    padded = lambda product, n: jnp.pad(product, ((0, len(rows) - n), (0, 0)))
+    branch = lambda n: lambda layers: tuple(padded(product, n) for product in _products(layers, rows[:n]))
+    return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), count), [branch(n) for n in sizes], layers)
 
 # %% ../../nbs/nets.hidden.ipynb #d378018e
 def _pooled(spec: NetSpec, rows: jax.Array) -> jax.Array:  # (n, hidden_dim) -> (n, hidden_dim / vectors)
@@ -125,13 +95,9 @@ def _pooled(spec: NetSpec, rows: jax.Array) -> jax.Array:  # (n, hidden_dim) -> 
 def _layers(spec: NetSpec, params: Mapping) -> tuple:
     "Each trunk's layers as `_products` takes them"
     following = "1" if spec.depth > 1 else "head"
-    return tuple(
-        (
-            *(params[f"{trunk}_label"][part] for part in ("kernel", "bias")),
-            params[f"{trunk}_{following}"]["kernel"][-spec.width :],
-        )
-        for trunk in spec.trunks
-    )
+    own = [params[f"{trunk}_label"] for trunk in spec.trunks]
+    after = [params[f"{trunk}_{following}"]["kernel"][-spec.width :] for trunk in spec.trunks]
+    return tuple((layer["kernel"], layer["bias"], kernel) for layer, kernel in zip(own, after, strict=True))
 
 # %% ../../nbs/nets.hidden.ipynb #64685067
 def row_products(
@@ -146,13 +112,12 @@ def row_products(
 def table_products(
     spec: NetSpec,
     params: Mapping,  # of its network
-    table: HiddenTable,  # with a multiple of `ROW_BLOCK` rows
+    table: HiddenTable,  # whose row 0, which stands for none, is computed apart
 ) -> dict[str, jax.Array]:  # trunk -> (rows, outputs of the trunk's next layer)
     "As `row_products`, of the table's rows that are in use"
-    if jax.default_backend() != "cpu":
-        return row_products(spec, params, table.rows)
-    products = _looped_products(_layers(spec, params), _pooled(spec, table.rows), table.count)
-    return dict(zip(spec.trunks, products, strict=True))
+    layers, rows = _layers(spec, params), _pooled(spec, table.rows)
+    none, known = _products(layers, rows[:1]), _used_products(layers, rows[1:], table.count - 1)
+    return {t: jnp.concatenate(parts) for t, *parts in zip(spec.trunks, none, known, strict=True)}
 
 
 def rows_of(spec: NetSpec, params: Mapping, table: HiddenTable | None, row, age) -> HiddenRows | None:

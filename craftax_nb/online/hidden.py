@@ -14,7 +14,6 @@ import numpy as np
 
 from ..lm.recipe import Recipe
 from ..nets.agent import Agent
-from ..nets.hidden import ROW_BLOCK
 from ..nets.spec import safe_std
 from .ppo import KEPT, PPO, TrainState
 from ..play.hidden import HiddenStore
@@ -36,7 +35,7 @@ def hidden_settings(
 ) -> HiddenSettings:
     "Settings whose table has room for what environments hold, for a new episode each, and for the cadence's questions"
     needed = 1 + num_envs * (2 + (num_steps // cadence if cadence > 0 else 0))
-    return HiddenSettings(cadence, dropout, ROW_BLOCK * -(-needed // ROW_BLOCK), history, overlap)
+    return HiddenSettings(cadence, dropout, needed, history, overlap)
 
 # %% ../../nbs/online.hidden.ipynb #cc51b727
 def collect_live(ppo: PPO, train: TrainState, store: HiddenStore) -> tuple[TrainState, Record]:
@@ -95,9 +94,9 @@ def label_episodes(
     recipe: Recipe,  # of `live_recipe`
     store: HiddenStore,
 ) -> Path | None:  # the labels' folder; None without episodes
-    "Writes the labels of a run's data set; LabelError where a text of it was never asked for"
+    "Writes the labels of a run's data set, of whose states the model is asked where it wasn't in time"
     from craftax_nb.data.dataset import Dataset
-    from craftax_nb.labelling.plan import plan_labels
+    from craftax_nb.labelling.plan import past_codes, plan_labels
     from craftax_nb.labelling.store import save_labels
     from craftax_nb.lm.prompt import text_key
 
@@ -107,4 +106,9 @@ def label_episodes(
     data = Dataset(folder)
     plan = plan_labels(data, recipe, None, getattr(store.labeller, "describe", None))
     keys, place = [text_key(text) for text in plan.texts], folder / "labels" / recipe.hash
+    missing = np.array([key not in store.numbers for key in keys])
+    if missing.any():  # with overlap an episode may end before the model is asked about it
+        labelled = np.flatnonzero(data.step_of % recipe.cadence == 0)
+        at = labelled[np.unique(plan.pointer[labelled], return_index=True)[1][missing]]
+        store.ask(data.codes(at), past_codes(data, at, recipe.history) if recipe.history else None)
     return save_labels(place, recipe, keys, store.chunks(), plan.pointer, dataset_hash=data.hash).folder

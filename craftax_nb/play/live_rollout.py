@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
-from ..nets.hidden import ROW_BLOCK, HiddenRows, HiddenTable, row_products, table_products
+from ..nets.hidden import HiddenRows, HiddenTable, row_products, table_products
 from .engine import Envs, EnvsHidden, rollout_step
 from .hidden import HiddenStore
 from .policy import NetworkPolicy
@@ -37,7 +37,7 @@ class HiddenSettings:
 
     cadence: int = 0  # steps of an episode between two questions; 0: at its first step; -1: once in all
     dropout: float = 0.0  # chance that an environment plays and learns without its hidden state in a rollout
-    capacity: int = 2 * ROW_BLOCK  # rows of a rollout's table, a multiple of `ROW_BLOCK`; it grows where that is short
+    capacity: int = 64  # rows of a rollout's table; it grows where that is short
     history: int = 0  # states before the current one that the model reads too
     overlap: bool = False  # play goes on, a segment at a time, while the model reads
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from ..nets.rssm import Latent, draw_stoch, features, initial_latent, mixed_log_probs
+from ..nets.rssm import Latent, features, mixed_log_probs
 from ..nets.twohot import twohot_loss, twohot_mean, value_bins
 from ..nets.world_model import WorldModel
 from craftax_nb.worldmodel.losses import (
