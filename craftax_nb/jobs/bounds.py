@@ -67,10 +67,13 @@ BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("rollouts language_states".split(), Bound(2, 1e5, beside=(0,))),
     **{"sampling_temperature": Bound(0, 10, beside=(-1,)), "answer_tokens": Bound(1, 1e5), "timeout": Bound(1, 1e5)},
     **dict.fromkeys("token_limit cost_limit prompt_price answer_price".split(), Bound(0, 1e12)),
+    **{"train_ratio": Bound(1e-3, 1e4), "replay_size": Bound(1, 1e9), "warmup": Bound(0, 1e9)},
+    **{"horizon": Bound(2, 1e6), "imagine_steps": Bound(1, 1e3), "imagine_from": Bound(0, 1e4)},
 }
 OWN_BOUNDS = {  # job -> parameter -> Bound
     "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 4)}),
+    "train_dreamer": {"checkpoint_every": Bound(0, 1e12)},
     "evaluate": {"cadence": Bound(0, 1e3)},
     "ablate": {"episodes": Bound(0, 1e6)},
     "play_llm": {"slots": Bound(1, 32)},
@@ -96,6 +99,10 @@ CHOICES = {  # job -> parameter -> what it may be
         "bonus": ("none", "icm", "e3b", "rnd"),
         "on_stale": ("keep", "zero"),
         "resets": ("lazy", "optimistic", "auto"),
+    },
+    "train_dreamer": {
+        "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
+        "size": ("debug", "1m", "12m", "25m", "50m", "100m", "200m", "400m"),
     },
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), _OFFLINE),
     "label": {

@@ -18,7 +18,7 @@ __all__ = ['MAIN_FIGURES', 'ANY_JOB', 'LEAST_WIDTH', 'FEW_POINTS', 'main_figure'
 
 # %% ../../nbs/jobs.overview.ipynb #ba883543
 MAIN_FIGURES = {  # of a job: beginnings of results' names, the first that a run has
-    "train_ppo": ["recent_return", "return"],
+    **dict.fromkeys(("train_ppo", "train_dreamer"), ["recent_return", "return"]),
     "label": ["labels"],
     "evaluate": ["return"],
     "ablate": ["conclusion"],

@@ -96,6 +96,12 @@ def _ppo(p: Mapping) -> dict[str, int]:
     }
 
 
+def _dreamer(p: Mapping) -> dict[str, int]:
+    "Worlds, and the replay in codes"
+    classic = "Classic" in p["env_name"]
+    return {"num_envs": p["num_envs"] * _WORLD[classic], "replay_size": p["replay_size"] * _CODE[classic]}
+
+
 def _offline(p: Mapping) -> dict[str, int]:
     "The network, a batch, and the data set's returns"
     return _training(p["width"], p["depth"], p["network"], True, p["batch_size"], p["seeds"]) | _returns(p)
@@ -120,13 +126,14 @@ def _probed(p: Mapping) -> dict[str, int]:
 # %% ../../nbs/jobs.sizes.ipynb #445e39ae
 SIZES: dict[str, Callable] = {  # job -> parameters -> bytes of each part
     "train_ppo": _ppo,
+    "train_dreamer": _dreamer,
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), _offline),
     **dict.fromkeys(("evaluate", "ablate"), _played),
     "probe_values": _probed,
     "label": _labelled,
     "inspect": _returns,
 }
-_JAX_JOBS = ("train_ppo", "evaluate", "ablate", "probe_values")
+_JAX_JOBS = ("train_ppo", "train_dreamer", "evaluate", "ablate", "probe_values")
 
 
 def _on_gpu(job: str, values: Mapping) -> bool:

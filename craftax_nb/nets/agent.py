@@ -40,7 +40,8 @@ from craftax_nb.nets.flax_nets import (
 from .foreign import Foreign, ask_on_host, load_module
 from .hidden import Aged, HiddenRows
 from .imported import imported_network
-from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
+from .rssm import with_action
+from .spec import WORLD_MODEL, NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
 from ..world.env import World
 
 # %% ../../nbs/nets.agent.ipynb #7cd9fc78
@@ -126,6 +127,21 @@ def apply(self: Agent, codes, hidden_state=None, memory=None, first=None):  # lo
     "Logits, values and the next memory of `output`, which takes the same arguments"
     out = self.output(codes, hidden_state, memory, first)
     return out.logits, out.value, out.memory
+
+
+@patch
+def along(self: Agent, codes, hidden_state, memory, first, action):  # logits (steps, n, actions), values, memory
+    "As `apply`, along sequences (steps, n, ...) in which these actions (steps, n) were taken, which a world model sees"
+    if self.spec.net != WORLD_MODEL:
+        return self.apply(codes, hidden_state, memory, first)
+
+    def step(memory, row):
+        codes, hidden_state, first, action = row
+        out = self.output(codes, hidden_state, memory, first)
+        return with_action(out.memory, action), (out.logits, out.value)
+
+    memory, (logits, values) = jax.lax.scan(step, memory, (codes, hidden_state, first, action))
+    return logits, values, memory
 
 # %% ../../nbs/nets.agent.ipynb #5d1c046c
 def random_agent(

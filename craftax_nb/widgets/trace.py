@@ -17,6 +17,7 @@ from ..data.shards import Episode
 from ..labelling.store import LabelError, load_labels
 from ..nets.agent import Agent, check_have_values
 from ..nets.hidden import Aged, aged
+from ..nets.rssm import with_action
 from ..world.env import World
 from ..world.text import describe
 
@@ -36,10 +37,10 @@ def _apply(agent: Agent, codes, hidden: Aged | None):
 
 # %% ../../nbs/widgets.trace.ipynb #4910cbfd
 @jax.jit
-def _apply_along(agent: Agent, codes, hidden: Aged | None, memory, first):
+def _apply_along(agent: Agent, codes, hidden: Aged | None, action, memory, first):
     "States one after another: (steps, …) -> policy, values, memory after the last"
     hidden = jax.tree.map(lambda x: x[:, None], hidden)
-    logits, values, memory = agent.apply(codes[:, None], hidden, memory, first[:, None])
+    logits, values, memory = agent.along(codes[:, None], hidden, memory, first[:, None], action[:, None])
     return jax.nn.softmax(logits[:, 0]), values[:, 0], memory
 
 # %% ../../nbs/widgets.trace.ipynb #d10d036b
@@ -47,20 +48,30 @@ def _padded(x):
     "Rows of arrays up to the next multiple of `BLOCK_SIZE`, where the last one is repeated; None stays None"
     return jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], -len(x) % BLOCK_SIZE, 0)]), x)
 
+# %% ../../nbs/widgets.trace.ipynb #9e818a3b
+def _for_states(
+    actions: np.ndarray,  # (up to n,)
+    n: int,
+) -> np.ndarray:  # (n,) int32
+    "An action for each of `n` states: 0 where none was taken"
+    actions = np.asarray(actions, np.int32)[:n]
+    return np.concatenate([actions, np.zeros(n - len(actions), np.int32)])
+
 # %% ../../nbs/widgets.trace.ipynb #3c5f7c47
 def evaluate(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8, one after another
     hidden: np.ndarray | None = None,  # (n, hidden_dim) float32, not normalised, for an augmented agent
     ages: np.ndarray | None = None,  # (n,) int, steps since each of them was computed; None: 0
+    actions: np.ndarray = (),  # (up to n,) int, taken in the first states, which a world model remembers
 ) -> tuple[np.ndarray, np.ndarray, list]:  # policy (n, actions), values (n,), memory before each block
     "Policies and values at the states of an episode; a recurrent agent remembers those before"
     memory, memories, parts, n = agent.initial(1), [], [], len(codes)
-    rows = _padded((codes, aged(hidden, ages)))
+    rows = _padded((codes, aged(hidden, ages), _for_states(actions, n)))
     for i in range(0, n, BLOCK_SIZE):
         block = jax.tree.map(lambda x, i=i: x[i : i + BLOCK_SIZE], rows)
         if memory is None:
-            parts.append(_apply(agent, *block))
+            parts.append(_apply(agent, *block[:2]))
         else:
             memories.append(memory)
             *part, memory = _apply_along(agent, *block, memory, np.arange(BLOCK_SIZE) + i == 0)
@@ -109,6 +120,7 @@ class Reading:
     ages: np.ndarray | None = None  # (T + 1,) int, steps since each was computed; below 0 for one of a later step
     memories: list = field(default_factory=list)  # before every `BLOCK_SIZE` states, of a recurrent agent
     lacking: str = ""  # why it has no values
+    actions: np.ndarray = ()  # (T,) int, that were taken
 
     def aged(self, start: int, end: int) -> Aged | None:
         "The hidden states that it read from one step to another, with their ages; None for a plain agent"
@@ -141,8 +153,8 @@ def read(
     if agent.spec.hidden_dim and hidden is None:
         unknown = np.full(len(episode) + 1, np.nan, np.float32)
         return Reading(name_of(agent), agent, unknown, lacking=lacking or "there are no labels")
-    probs, value, memories = evaluate(agent, episode.codes, hidden, ages)
-    return Reading(name_of(agent), agent, value, probs, hidden, ages, memories)
+    probs, value, memories = evaluate(agent, episode.codes, hidden, ages, episode.action)
+    return Reading(name_of(agent), agent, value, probs, hidden, ages, memories, actions=episode.action)
 
 # %% ../../nbs/widgets.trace.ipynb #a476efd5
 @dataclass(frozen=True, eq=False)
@@ -264,15 +276,16 @@ def judge(
         hidden = _padded(Aged(*(np.concatenate(pair) for pair in zip(before, hidden, strict=True))))
     along = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
     memory, first = reading.memories[start // BLOCK_SIZE], np.arange(BLOCK_SIZE) + start == 0
-    *out, _ = _apply_along(reading.agent, along, hidden, memory, first)
+    actions = _padded(_for_states(trace.episode.action[start:step], step + 1 - start))
+    *out, _ = _apply_along(reading.agent, along, hidden, actions, memory, first)
     probs, value = _row(out, step - start)
     return np.asarray(probs), float(value)
 
 # %% ../../nbs/widgets.trace.ipynb #0d5a98c8
 @jax.jit
-def _remember(agent: Agent, codes, hidden, memory, first):
-    "The memory after one state"
-    return agent.apply(codes, hidden, memory, first)[2]
+def _remember(agent: Agent, codes, hidden, memory, first, action):
+    "The memory after one state and the action that was taken in it"
+    return with_action(agent.apply(codes, hidden, memory, first)[2], action)
 
 
 def memory_before(
@@ -286,5 +299,6 @@ def memory_before(
     start = step - step % BLOCK_SIZE
     memory = reading.memories[start // BLOCK_SIZE]
     for t in range(start, step):
-        memory = _remember(reading.agent, codes[t : t + 1], reading.aged(t, t + 1), memory, np.array([t == 0]))
+        seen = codes[t : t + 1], reading.aged(t, t + 1), memory, np.array([t == 0]), _for_states(reading.actions[t:], 1)
+        memory = _remember(reading.agent, *seen)
     return memory

@@ -109,7 +109,7 @@ ACTOR_COLUMNS = ("codes", "next_codes", "action", "reward", "terminated", "trunc
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
 def act(settings: DreamerRun, world: World, agent: Agent, envs: Envs, key) -> tuple[Envs, Record]:
     "Plays a rollout in every environment"
-    return rollout(world, NetworkPolicy(agent), envs, key, settings.rollout, keep=())
+    return rollout(world, NetworkPolicy(agent), envs, key, settings.rollout, keep=("value",))
 
 
 def start_actors(settings: DreamerRun, seed: int) -> Envs:
