@@ -110,7 +110,7 @@ def output(
         return Output(*ask_on_host(self.foreign, codes, memory, first))
     if hidden_state is not None and self.hidden_mean is not None:
         hidden_state = _normalised(self, hidden_state)
-    return self.net.apply({"params": self.params}, codes, hidden_state, memory, first)
+    return Output(*self.net.apply({"params": self.params}, codes, hidden_state, memory, first))
 
 # %% ../../nbs/nets.agent.ipynb #9ebe917c
 def _normalised(agent: Agent, hidden_state):

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from .flax_nets import Output
 from craftax_nb.nets.rssm import (
     RSSM,
     RSSM_SIZES,
@@ -244,7 +243,7 @@ class WorldModel(nn.Module):
     def value(self, x):
         return self.value_head(x)
 
-    def __call__(self, codes, hidden_state=None, memory=None, first=None) -> Output:
+    def __call__(self, codes, hidden_state=None, memory=None, first=None):  # logits (n, actions), values (n,), memory
         "One step of `n` players; the action that is taken belongs into the memory, see `with_action`"
         n = codes.shape[0]
         memory = initial_latent(self.size, n) if memory is None else memory
@@ -256,7 +255,7 @@ class WorldModel(nn.Module):
             self.decode(x), self.prior(deter)
         read = self.read(x)
         latent = Latent(deter, stoch, memory.action, keys[:, 1])
-        return Output(read.policy, twohot_mean(read.value, value_bins()), latent)
+        return read.policy, twohot_mean(read.value, value_bins()), latent
 
 # %% ../../nbs/nets.world_model.ipynb #d039906b
 def code_model(spec: NetSpec) -> WorldModel:

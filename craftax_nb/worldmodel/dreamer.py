@@ -29,7 +29,7 @@ from craftax_nb.worldmodel.losses import (
 )
 
 # %% auto #0
-__all__ = ['LOSS_SCALES', 'Dreamer', 'Sequences', 'DreamerState', 'init_dreamer', 'Observed', 'observe', 'world_losses',
+__all__ = ['LOSS_SCALES', 'Dreamer', 'Sequences', 'DreamerState', 'init_dreamer', 'Observed', 'carry_latents', 'world_losses',
            'imagine', 'imagined_of', 'replay_value_loss', 'dreamer_loss', 'dreamer_metrics', 'learn_dreamer']
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #3415d624
@@ -108,7 +108,7 @@ class Observed(NamedTuple):
         return features(self.deter, self.stoch)
 
 
-def observe(
+def carry_latents(
     model: WorldModel,
     params,
     sequences: Sequences,
@@ -216,7 +216,7 @@ def dreamer_loss(
 ) -> tuple[jax.Array, tuple]:  # (), and the losses (means), what was observed, the behaviour, the range of returns
     "The sum of all losses"
     key_observe, key_imagine = jax.random.split(key)
-    observed = observe(dreamer.model, params, sequences, key_observe)
+    observed = carry_latents(dreamer.model, params, sequences, key_observe)
     losses = world_losses(dreamer, params, sequences, observed)
     imagined, bins = imagined_of(dreamer, params, state.slow_value, observed, key_imagine), value_bins()
     returns = jax.lax.stop_gradient(imagined_returns(imagined, bins, dreamer.trace))

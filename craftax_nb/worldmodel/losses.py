@@ -135,4 +135,5 @@ def laprop(
     "Clipping, division by the running size, then momentum 0.9"
     rate = optax.linear_schedule(0.0, learning_rate, warmup) if warmup else learning_rate
     size = optax.scale_by_rms(decay=beta2, eps=1e-20, eps_in_sqrt=False, bias_correction=True)
-    return optax.chain(clip_to_weights(), size, optax.ema(0.9, debias=True), optax.scale_by_learning_rate(rate))
+    elementwise = optax.chain(size, optax.ema(0.9, debias=True), optax.scale_by_learning_rate(rate))
+    return optax.chain(clip_to_weights(), optax.flatten(elementwise))  # in one vector it compiles sooner

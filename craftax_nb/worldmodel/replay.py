@@ -17,7 +17,7 @@ from ..play.types import Record
 from .dreamer import Observed, Sequences
 
 # %% auto #0
-__all__ = ['Rows', 'rows_of', 'check_replay_size', 'Replay']
+__all__ = ['Rows', 'record_rows', 'check_replay_size', 'Replay']
 
 # %% ../../nbs/worldmodel.replay.ipynb #ac0108d7
 class Rows(NamedTuple):
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     terminal: np.ndarray  # bool, the game is over; not where the time limit cut it
 
 
-def rows_of(
+def record_rows(
     record: Record,  # (steps, envs, ...) in numpy, with `first` and `next_codes`
     pending: np.ndarray,  # (envs,) float32, the reward that came with each environment's first observation here
 ) -> tuple[Rows, np.ndarray, np.ndarray]:  # (2 steps, envs) rows, which of them there are, the pending rewards after
@@ -95,7 +95,7 @@ def add(
     latent: Latent,  # before its first step
 ) -> None:
     "Takes a rollout; the oldest rows make room"
-    rows, there, self.pending = rows_of(record, self.pending)
+    rows, there, self.pending = record_rows(record, self.pending)
     self._anchor(latent)
     env = np.broadcast_to(np.arange(len(self.count)), there.shape)
     place = (self.count + np.cumsum(there, 0) - 1) % self.rows_per_env

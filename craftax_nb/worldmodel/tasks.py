@@ -56,22 +56,25 @@ class Bandit:
         lamp, _ = state
         return (lamp, jnp.ones((), bool)), (action == lamp).astype(jnp.float32), jnp.ones((), bool)
 
-# %% ../../nbs/worldmodel.tasks.ipynb #6b7c242c
+# %% ../../nbs/worldmodel.tasks.ipynb #3acef320
 class TMaze:
     "A sign says left or right where a corridor begins; at its end, `length` steps later, the right turn pays 1"
 
-    def __init__(self, length: int = 8):
-        self.length = length
-        self.bits, self.num_actions = 6, 2
+    num_actions = 2
+
+    def __init__(self, length: int = 8, lamps: int = 8):  # lamps: of each picture, all lit or all dark
+        self.length, self.lamps = length, lamps
+        self.bits = 3 + 4 * lamps
 
     def begin(self, key):
         return jax.random.randint(key, (), 0, 2), jnp.zeros((), jnp.int32), jnp.zeros((), bool)
 
     def show(self, state):
         sign, place, paid = state
-        seen = jax.nn.one_hot(sign, 2) * (place == 0)
-        where = jnp.stack([(place > 0) & (place < self.length), place == self.length, (place > self.length) & paid])
-        return jnp.concatenate([seen, where, place[None] > self.length]).astype(jnp.float32)
+        over = place > self.length
+        where = jnp.stack([(place > 0) & (place < self.length), place == self.length, over])
+        pictures = jnp.stack([(place == 0) & (sign == 0), (place == 0) & (sign == 1), over & paid, over & ~paid])
+        return jnp.concatenate([where, jnp.repeat(pictures, self.lamps)]).astype(jnp.float32)
 
     def step(self, state, action):
         sign, place, _ = state
@@ -148,14 +151,14 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
     def step(players, key):
         key_act, key_begin = jax.random.split(key)
         shown = jax.vmap(task.show)(players.states)
-        out = model.apply({"params": params}, shown, None, players.latent, players.first)
-        action = jax.random.categorical(key_act, out.logits)
+        logits, _, latent = model.apply({"params": params}, shown, None, players.latent, players.first)
+        action = jax.random.categorical(key_act, logits)
         states, reward, over = jax.vmap(task.step)(players.states, action)
         new = jax.vmap(task.begin)(jax.random.split(key_begin, len(over)))
         choose = lambda a, b: jnp.where(over.reshape(-1, *[1] * (a.ndim - 1)), a, b)
         row = Record(shown, action, reward, over, jnp.zeros_like(over), first=players.first)
         row = row._replace(next_codes=jax.vmap(task.show)(states))
-        return Players(jax.tree.map(choose, new, states), with_action(out.memory, action), over), row
+        return Players(jax.tree.map(choose, new, states), with_action(latent, action), over), row
 
     return jax.lax.scan(step, players, jax.random.split(key, steps))
 
