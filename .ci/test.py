@@ -3,7 +3,9 @@
 Every notebook runs in a process of its own, because XLA's flags and JAX's settings leak from one to the next.
 Importing JAX, PyTorch and their like takes longer than most notebooks do, so this program imports them once and then
 forks a child for each notebook; in the child, nbdev's own `nbdev_test` runs the notebook. Nothing is computed before
-the fork, because a JAX backend has threads, and threads don't survive one.
+the fork, because a JAX backend has threads, and threads don't survive one. A notebook's tests get the programs in
+Python that they start, papermill and kernels among them, in the same way (forked.py). Tests with services, and a run of
+one or two notebooks, start them as users do.
 
 Two children work at once, and what took longest the last time begins first. One line is printed
 for each check, its output only when it fails, and at the end `N passed, N failed`.
