@@ -26,21 +26,22 @@ __all__ = ['values_of', 'evaluate_agent', 'gather_results']
 
 # %% ../../nbs/evaluation.rollout.ipynb #e465f399
 @jax.jit
-def _values(agent: Agent, codes: jax.Array, hidden_state: Aged | None) -> jax.Array:
+def _values(agent: Agent, codes: jax.Array, hidden_state: Aged | None, action: jax.Array) -> jax.Array:
     first = jnp.arange(len(codes))[:, None] == 0
     hidden_state = jax.tree.map(lambda x: x[:, None], hidden_state)
-    return agent.apply(codes[:, None], hidden_state, agent.initial(1), first)[1][:, 0]
+    return agent.along(codes[:, None], hidden_state, agent.initial(1), first, action[:, None])[1][:, 0]
 
 
 def values_of(
     agent: Agent,
     codes: np.ndarray,  # (T, width) uint8, of an episode from its beginning
+    action: np.ndarray,  # (T,) int, that was taken in each
     hidden_state: np.ndarray | None = None,  # (T, hidden_dim) float32, for an agent that reads them
     hidden_age: np.ndarray | None = None,  # (T,) int, steps since each was computed; None: 0
 ) -> np.ndarray:  # (T,) float32
     "The agent's value of each observation of an episode"
     pad = lambda x: np.pad(x, ((0, -len(x) % 256), *[(0, 0)] * (np.ndim(x) - 1)))  # few lengths to compile for
-    padded = jax.tree.map(pad, (np.asarray(codes), aged(hidden_state, hidden_age)))
+    padded = jax.tree.map(pad, (np.asarray(codes), aged(hidden_state, hidden_age), np.asarray(action)))
     return np.asarray(_values(agent, *padded))[: len(codes)]
 
 # %% ../../nbs/evaluation.rollout.ipynb #13cc1cf4
@@ -62,7 +63,7 @@ class _Recorder:
     def recordings(self, agent: Agent, ended: dict[int, dict]) -> list[Record]:  # each (T, ...), with values
         "The recorded episodes, whole"
         episodes = [join_steps(parts, ended[e]["codes"]) for e, parts in self.parts.items()]
-        return [r._replace(value=values_of(agent, r.codes, r.hidden_state, r.hidden_age)) for r in episodes]
+        return [r._replace(value=values_of(agent, r.codes, r.action, r.hidden_state, r.hidden_age)) for r in episodes]
 
 # %% ../../nbs/evaluation.rollout.ipynb #b083c811
 def evaluate_agent(
