@@ -176,7 +176,8 @@ def run_notebook(path, flags):
     from nbdev.test import nbdev_test
 
     compare_at_once()
-    if "jax" in sys.modules and flags != "service":  # HEAVY is imported; services are tested as users have them
+    everything_imported = "jax" in sys.modules
+    if everything_imported and flags != "service" and sys.platform == "linux":
         fork_programs()
     sys.argv = [str(BIN / "nbdev_test")]
     sys.path[0] = str(BIN)  # as for that command; so far it was this file's folder

@@ -18,9 +18,9 @@ from ..jobs.journal import LEAST_EPISODES, too_few
 
 # %% auto #0
 __all__ = ['ALPHA', 'POWER', 'TOO_FEW', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval', 'expanded_level',
-           'clustered_interval', 'paired_difference', 'episodes_needed', 'check_same_games', 'ranks', 'summary',
-           'return_of', 'achievement_rates', 'readable', 'readable_rates', 'caveat', 'ranking_sentence', 'plot_summary',
-           'plot_rates']
+           'clustered_interval', 'rank_correlations', 'paired_difference', 'episodes_needed', 'check_same_games',
+           'ranks', 'summary', 'return_of', 'achievement_rates', 'readable', 'readable_rates', 'caveat',
+           'ranking_sentence', 'plot_summary', 'plot_rates']
 
 # %% ../../nbs/evaluation.stats.ipynb #dded399b
 _MOST_KEPT = 4_000_000  # resamples times episodes: 32 MB
@@ -105,6 +105,19 @@ def clustered_interval(
         return np.nan, np.nan
     draws = bootstrap_means(np.stack([sums, sizes], 1), resamples, seed)
     return tuple(np.quantile(draws[:, 0] / draws[:, 1], [(1 - level) / 2, (1 + level) / 2]))
+
+# %% ../../nbs/evaluation.stats.ipynb #82a1fb1b
+def rank_correlations(
+    x,  # (pairs,)
+    y,  # (pairs,)
+    weight,  # (resamples, pairs), how often each resample holds each pair
+) -> np.ndarray:  # (resamples,)
+    "Spearman's rank correlation of x and y in each resample; NaN where one of them is constant"
+    mean = lambda z: (weight * z).sum(1, keepdims=True) / weight.sum(1, keepdims=True)
+    ranks = lambda z: weight @ ((z[:, None] < z) + (z[:, None] == z) / 2)  # equal numbers share their places
+    x, y = (r - mean(r) for r in (ranks(np.asarray(x)), ranks(np.asarray(y))))
+    with np.errstate(invalid="ignore"):
+        return (mean(x * y) / np.sqrt(mean(x * x) * mean(y * y)))[:, 0]
 
 # %% ../../nbs/evaluation.stats.ipynb #e7fb613f
 def paired_difference(

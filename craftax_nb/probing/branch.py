@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from ..evaluation.stats import interval, rate_interval
+from ..evaluation.stats import interval, rank_correlations, rate_interval
 from ..nets.agent import Agent
 from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
@@ -277,11 +277,10 @@ def _ceiling(branches: Branches, table: pd.DataFrame) -> float:
 # %% ../../nbs/probing.branch.ipynb #7a28a590
 def _rank_interval(table: pd.DataFrame, resamples: int, seed: int) -> tuple[float, float]:
     "95 % interval of the rank correlation of dV and dMC, drawing bases with replacement; NaN for fewer than two bases"
-    rows = [np.asarray(r) for r in table.reset_index().groupby("base").indices.values()]
-    rng, both, draws = np.random.default_rng(seed), table[["dV", "dMC"]].to_numpy(), []
-    for _ in range(resamples if len(rows) > 1 else 0):
-        drawn = np.concatenate([rows[i] for i in rng.integers(len(rows), size=len(rows))])
-        draws.append(_rank_correlation(*both[drawn].T))
+    names, base = np.unique(table["base"], return_inverse=True)
+    share = np.full(len(names), 1 / max(1, len(names)))
+    drawn = np.random.default_rng(seed).multinomial(len(names), share, resamples if len(names) > 1 else 0)
+    draws = rank_correlations(*table[["dV", "dMC"]].to_numpy(np.float64).T, drawn[:, base])
     return tuple(np.nanpercentile(draws, [2.5, 97.5])) if np.isfinite(draws).any() else (np.nan, np.nan)
 
 # %% ../../nbs/probing.branch.ipynb #9a434009

@@ -16,8 +16,8 @@ import numpy as np
 from craftax.craftax import constants as full
 from craftax.craftax.craftax_state import EnvParams
 from craftax.craftax_classic import constants as classic
-from craftax.craftax_env import make_craftax_env_from_name
 
+from .env import World
 from .layout import ARMOUR, CLASSIC, CLASSIC_TOOLS, FULL, MATERIALS, POTIONS, ObsSpec
 
 # %% auto #0
@@ -36,7 +36,10 @@ def as_numpy(
 ):
     "The same state with numpy leaves"
     typed_key = lambda x: isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    return jax.tree.map(lambda x: x if typed_key(x) else np.asarray(x), state)
+    stays = lambda x: isinstance(x, np.ndarray) or typed_key(x)
+    if all(map(stays, jax.tree.leaves(state))):
+        return state
+    return jax.tree.map(lambda x: x if stays(x) else np.asarray(x), state)
 
 # %% ../../nbs/world.rules.ipynb #df316684
 def stack(
@@ -68,9 +71,8 @@ def blank_state(
     env_name: str = FULL.env_name,  # of either game
 ):  # one environment's state, in numpy
     "A player at full strength on endless grass by day, made without generating a world"
-    env = make_craftax_env_from_name(env_name, auto_reset=False)
     key = jax.random.key(0)
-    shapes = jax.eval_shape(env.reset_env, key, env.default_params)[1]
+    shapes = jax.eval_shape(World(env_name).reset, key)  # traced once for this and for worlds
     state = jax.tree.map(lambda x: key if x.dtype == key.dtype else np.zeros(x.shape, x.dtype), shapes)
     grass = np.full_like(state.map, full.BlockType.GRASS.value)
     needs = [f"player_{name}" for name in ("health", "food", "drink", "energy")]
