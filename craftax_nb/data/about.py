@@ -47,8 +47,15 @@ SHARD = FileSchema(
 )
 
 # %% ../../nbs/data.about.ipynb #3a32300a
-def check_alike(folder: str, about: list[dict]) -> None:
-    "DatasetError if the shards are of different games"
+def check_alike(folder: str, names: list[str], about: list[dict]) -> None:  # names of the shards, and what they say
+    "DatasetError if the shards are of different games, or if two hold the same episodes"
+    first = {}
+    for name, shard in zip(names, about, strict=True):
+        same = first.setdefault(str(sorted(shard["sha256"].items())), name)
+        if same != name:
+            raise DatasetError(
+                f"{folder}: {same} and {name} hold the same episodes, which would count twice; remove one"
+            )
     for name in WORLD:
         values = {str(shard.get(name, False)) for shard in about}
         if len(values) > 1:
@@ -74,6 +81,7 @@ def step_problems(
     for name, wrong, expected in (
         ("action", columns["action"] >= num_actions, f"a whole number below {num_actions}"),
         ("reward", ~np.isfinite(columns["reward"]), "a number"),
+        *((name, np.isinf(columns[name]), "a number, or NaN where it isn't known") for name in ("log_prob", "value")),
         ("terminated", (columns["terminated"] | columns["truncated"]) != ends, "one end, at an episode's last step"),
         ("truncated", both, "an end that is either terminated or truncated"),
         ("unlocked", (unlocked < -1) | (unlocked >= length[:, None]), "a step of the episode, or -1"),

@@ -45,7 +45,7 @@ class Dataset:
         self.home = self.folder  # of the whole data set, where this is a view
         self.description = ""  # what the episodes of a view have in common
         self.left_out = 0, 0  # episodes, and their steps, that an earlier version stored without their beginning
-        check_alike(show_path(self.folder), self.about)
+        check_alike(show_path(self.folder), [path.name for path in self.shards], self.about)
         allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
         parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
         if verifies(verify):

@@ -16,7 +16,7 @@ import numpy as np
 from .about import SHARD, code_problems, step_problems
 from .shards import STEP_COLUMNS
 from ..jobs.checkpoints import DatasetError
-from ..jobs.files import reading_problem, sha256_of, show_path
+from ..jobs.files import reading_problem, require_file, sha256_of, show_path
 from ..world.env import World
 from ..world.layout import ObsSpec
 
@@ -47,7 +47,7 @@ def open_columns(
 def _open_column(file: Path, kind: type, shape: tuple) -> np.ndarray:
     "A mapped column of a type and a shape; DatasetError, one sentence with the file, where it isn't that"
     try:
-        column = np.load(file, mmap_mode="r")
+        column = np.load(require_file(file), mmap_mode="r")
         actual = column.dtype, column.shape
     except Exception as e:  # a damaged header is read as Python, which fails in a dozen ways
         if isinstance(e, OSError) and file.exists() and e.errno:

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['CHECKSUM', 'project_root', 'resolve', 'show_path', 'sync_path', 'is_disk_full', 'whole_file', 'write_text',
-           'write_json', 'read_record', 'read_json', 'sha256_of', 'verifies', 'reading_problem', 'whole_folder',
-           'remove_whole', 'remove_leftovers', 'CrashPoints', 'git_revision']
+           'write_json', 'require_file', 'read_record', 'read_json', 'sha256_of', 'verifies', 'reading_problem',
+           'whole_folder', 'remove_whole', 'remove_leftovers', 'CrashPoints', 'git_revision']
 
 # %% ../../nbs/jobs.files.ipynb #d393544b
 import contextlib
@@ -166,10 +166,18 @@ def _checksum(fields: dict) -> str:  # 16 hex digits
     "The checksum of a JSON object's fields"
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
+# %% ../../nbs/jobs.files.ipynb #7c22a209
+def require_file(path: str | Path) -> Path:
+    "The path; ValueError where it is a pipe or something else from which reading may never end"
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{show_path(path)} is no regular file")
+    return path
+
 # %% ../../nbs/jobs.files.ipynb #d6f8cec2
 def read_record(path: str | Path) -> tuple:  # what the file holds, and "" or how it differs from its checksum
     "Reads a JSON file, whether or not its checksum is right; raises ValueError where it is no JSON"
-    contents = json.loads(Path(path).read_text())
+    contents = json.loads(require_file(path).read_text())
     if not isinstance(contents, dict) or CHECKSUM not in contents:
         return contents, ""
     fields = {name: value for name, value in contents.items() if name != CHECKSUM}
@@ -188,7 +196,7 @@ def read_json(path: str | Path):  # what the file holds, without its checksum
 # %% ../../nbs/jobs.files.ipynb #ea8612d4
 def sha256_of(path: str | Path) -> str:
     "The SHA-256 of a file, in hexadecimal"
-    with Path(path).open("rb") as file:
+    with require_file(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -97,8 +97,12 @@ def _require_frames(labels) -> None:
 
 def settings_of(p: dict, device: str):
     "The learner's `Settings` of a run with parameters `p`; without td_lambda (IQL) the default, which IQL doesn't use"
+    from craftax_nb.nets.spec import RECURRENT
     from craftax_nb.offline.learner import Settings
 
+    if p.get("window", Settings.window) != Settings.window and p["network"] not in RECURRENT:
+        learns = f"but network {p['network']} learns from single transitions"
+        raise ValueError(f"window is {p['window']}, {learns}; give a network with a memory, or leave window out")
     precision = p["precision"] if p["precision"] != "auto" else "bfloat16" if device == "cuda" else "float32"
     named = {
         name: p[name]
