@@ -31,7 +31,7 @@ class Bound:
         words = f"{'above ' * self.above}{low} {'and below' if self.below else 'to'} {high}"
         return " or ".join([*map(_short, self.beside), words])
 
-
+# %% ../../nbs/jobs.bounds.ipynb #650a5b96
 def _short(x: float) -> str:
     "A bound's end, powers of ten as such"
     if x >= 1e4 and f"{x:.0f}".strip("0") == "1":
@@ -67,6 +67,10 @@ BOUNDS = {  # parameter -> Bound
     **dict.fromkeys("rollouts language_states".split(), Bound(2, 1e5, beside=(0,))),
     **{"sampling_temperature": Bound(0, 10, beside=(-1,)), "answer_tokens": Bound(1, 1e5), "timeout": Bound(1, 1e5)},
     **dict.fromkeys("token_limit cost_limit prompt_price answer_price".split(), Bound(0, 1e12)),
+}
+
+# %% ../../nbs/jobs.bounds.ipynb #a0325db9
+BOUNDS |= {  # of a world model
     **{"train_ratio": Bound(1e-3, 1e4), "replay_size": Bound(1, 1e9), "warmup": Bound(0, 1e9)},
     **{"horizon": Bound(2, 1e6), "imagine_steps": Bound(1, 1e3), "imagine_from": Bound(0, 1e4)},
 }
@@ -141,7 +145,7 @@ def split_names(
     joined = (" + ".join(name.strip() for name in part.split("+")) for part in text.split(",") if part.strip())
     return list(dict.fromkeys(joined))
 
-
+# %% ../../nbs/jobs.bounds.ipynb #af01e540
 def _wrong_name(name: str, value: str) -> str:
     "The first name of a parameter in `JOINED` that isn't one, and which there are"
     for part in split_names(value):
@@ -178,7 +182,7 @@ def wrong_value(
             return f"{name} is {_shown(value)}, but {needed} is False; give -p {needed} True, or leave {name} out"
     return ""
 
-
+# %% ../../nbs/jobs.bounds.ipynb #bdfce13d
 def _shown(value) -> str:
     "A value for a message, cut where it is long"
     text = repr(value)

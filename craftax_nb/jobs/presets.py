@@ -18,6 +18,8 @@ _GAME = dict(env_name="Craftax-Classic-Symbolic-v1", steps=2048, num_envs=16, nu
 
 DEBUG_SIZES = {  # job -> parameter -> value
     "train_ppo": _GAME | dict(minibatches=2, epochs=1, collect_last=2000, checkpoint_every=4),
+    "train_dreamer": dict(env_name=_GAME["env_name"], size="debug", steps=512, num_envs=4, num_steps=8, batch_size=2)
+    | dict(window=16, replay_size=2000, imagine_steps=3, train_ratio=4.0, checkpoint_every=8),
     "label": dict(model="minilm", cadence=30, max_labels=40, workers=1),
     "train_awr": _TRAINING | dict(critic_steps=5, actor_steps=10),
     "train_iql": _TRAINING,
@@ -29,6 +31,7 @@ DEBUG_SIZES = {  # job -> parameter -> value
     "play_llm": dict(episodes=2, max_steps=4, slots=2, history=1, answer_tokens=8),
     "inspect": dict(checkpoint="sample/ppo"),  # whose V needs no language model
     "import_data": {},
+    "study": {"size": "debug"},
 }
 
 # %% ../../nbs/jobs.presets.ipynb #4787022d
@@ -54,6 +57,8 @@ def why_debug(
     "Why a run's figures mean nothing: the preset debug, or a debug run among its inputs"
     if params.get("preset") == "debug":
         return "preset debug"
+    if params.get("size") == "debug":
+        return "size debug"
     texts = {k: v for k, v in params.items() if isinstance(v, str) and v and k != "run_dir"}
     for name, value in texts.items():
         for path in split_paths(value):

@@ -95,30 +95,30 @@ def _ppo(p: Mapping) -> dict[str, int]:
         "num_envs, num_steps, width, depth": network["batch_size, width, depth, seeds"],
     }
 
-
+# %% ../../nbs/jobs.sizes.ipynb #230fd783
 def _dreamer(p: Mapping) -> dict[str, int]:
     "Worlds, and the replay in codes"
     classic = "Classic" in p["env_name"]
     return {"num_envs": p["num_envs"] * _WORLD[classic], "replay_size": p["replay_size"] * _CODE[classic]}
 
-
+# %% ../../nbs/jobs.sizes.ipynb #952dfbc6
 def _offline(p: Mapping) -> dict[str, int]:
     "The network, a batch, and the data set's returns"
     return _training(p["width"], p["depth"], p["network"], True, p["batch_size"], p["seeds"]) | _returns(p)
 
-
+# %% ../../nbs/jobs.sizes.ipynb #e8bd20da
 def _played(p: Mapping) -> dict[str, int]:
     "Worlds of the smaller game, in which episodes run side by side"
     return {"slots": min(p["slots"], max(p["episodes"], 1)) * _WORLD[True]}
 
-
+# %% ../../nbs/jobs.sizes.ipynb #1610a579
 def _labelled(p: Mapping) -> dict[str, int]:
     "Processes with torch, the vectors of the texts that each holds at once, and the data set's returns"
     workers = 0 if p["role"] == "coordinator" else p["workers"]
     vectors = workers * p["chunk"] * p["vectors"] * _LEAST_VECTOR * _FLOAT
     return {"workers": workers * _PROCESS, "workers, chunk, vectors": vectors, **_returns(p)}
 
-
+# %% ../../nbs/jobs.sizes.ipynb #7226feed
 def _probed(p: Mapping) -> dict[str, int]:
     "States that are edited, and states that are played on"
     return {"bases": p["bases"] * _WORLD[True], "rollouts, rollout_bases": p["rollouts"] * p["rollout_bases"] * 8}

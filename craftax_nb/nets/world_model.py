@@ -194,12 +194,12 @@ class Readings(NamedTuple):
     policy: jax.Array  # (..., actions) log-probabilities
     value: jax.Array  # (..., bins) logits
 
-# %% ../../nbs/nets.world_model.ipynb #f9a0dc7e
-BINS = 255
+# %% ../../nbs/nets.world_model.ipynb #2fc34e49
+BINS = 255  # of a predicted reward or value
 
 
-class WorldModel(nn.Module):
-    "Encoder, recurrent state-space model, decoder and heads"
+class _Parts(nn.Module):
+    "What a world model consists of"
 
     size: RSSMSize
     num_actions: int
@@ -215,6 +215,22 @@ class WorldModel(nn.Module):
     def encode(self, observations, hidden_state=None):
         return self.encoder(observations, hidden_state)
 
+    def prior(self, deter):
+        return self.rssm.prior(deter)
+
+    def decode(self, x):
+        return self.decoder(x)
+
+    def policy(self, x):  # log-probabilities
+        return mixed_log_probs(self.policy_head(x))
+
+    def value(self, x):
+        return self.value_head(x)
+
+# %% ../../nbs/nets.world_model.ipynb #0462da64
+class WorldModel(_Parts):
+    "Encoder, recurrent state-space model, decoder and heads"
+
     def look(self, latent: Latent, tokens, first, key):  # deter, stoch, and the posterior's logits
         "The latent after the remembered action and a new observation; nothing is remembered where an episode begins"
         wiped = lambda x: jnp.where(first.reshape(-1, *[1] * (x.ndim - 1)), 0, x)
@@ -228,20 +244,8 @@ class WorldModel(nn.Module):
         deter = self.rssm.advance(deter, stoch, jax.nn.one_hot(action, self.num_actions))
         return deter, draw_stoch(key, mixed_log_probs(self.rssm.prior(deter)))
 
-    def prior(self, deter):
-        return self.rssm.prior(deter)
-
-    def decode(self, x):
-        return self.decoder(x)
-
-    def policy(self, x):  # log-probabilities
-        return mixed_log_probs(self.policy_head(x))
-
     def read(self, x) -> Readings:
         return Readings(self.reward_head(x), self.goes_on_head(x)[..., 0], self.policy(x), self.value_head(x))
-
-    def value(self, x):
-        return self.value_head(x)
 
     def __call__(self, codes, hidden_state=None, memory=None, first=None):  # logits (n, actions), values (n,), memory
         "One step of `n` players; the action that is taken belongs into the memory, see `with_action`"
@@ -254,8 +258,7 @@ class WorldModel(nn.Module):
         if self.is_initializing():
             self.decode(x), self.prior(deter)
         read = self.read(x)
-        latent = Latent(deter, stoch, memory.action, keys[:, 1])
-        return read.policy, twohot_mean(read.value, value_bins()), latent
+        return read.policy, twohot_mean(read.value, value_bins()), Latent(deter, stoch, memory.action, keys[:, 1])
 
 # %% ../../nbs/nets.world_model.ipynb #d039906b
 def code_model(spec: NetSpec) -> WorldModel:
