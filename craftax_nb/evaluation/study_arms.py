@@ -30,6 +30,11 @@ class Arm:
     control: str = "padded"  # of `lm.controls`; padded: the hidden states themselves
 
     @property
+    def asks(self) -> bool:
+        "Whether a large model is asked while the agent plays"
+        return self.control == "padded" and self.label.get("model") not in (None, ORACLE, "minilm")
+
+    @property
     def plain(self) -> bool:
         "Whether the agent reads no hidden states"
         return not self.label
@@ -62,8 +67,7 @@ class Size:
     shares: tuple[float, ...]  # of the data's episodes
     seeds: int  # of each arm
     train: Mapping  # parameters of the offline jobs
-    episodes: int  # that each agent plays
-    labelled_episodes: int  # that agents play which ask a language model
+    episodes: int  # that each agent plays, the same for all
     max_steps: int  # of an episode in evaluation
     cadence: int  # steps between two hidden states
     shifts: tuple[str, ...]  # of `world.shifts`
@@ -74,25 +78,25 @@ class Size:
 
 
 _TINY = dict(steps=60, batch_size=64, width=16, depth=1, log_every=30, checkpoint_every=60)
-_SMALL = dict(steps=1500, width=128, depth=2, log_every=250, checkpoint_every=1500)
+_SMALL = dict(steps=1000, width=128, depth=2, log_every=250, checkpoint_every=1000)
 _CLASSIC = dict(env_name="Craftax-Classic-Symbolic-v1")
 _SHIFTS = ("night", "low food", "more mobs", "ores swapped in the observation", "unseen block")
 STUDY_SIZES = {
     "debug": Size(
         *("sample/data_classic", "minilm", ("no language", "constant", "words", "oracle"), ("awr",), (1.0,), 2),
-        *(_TINY, 4, 2, 60, 30, ("low food",), ("no language", "words")),
+        *(_TINY, 4, 60, 30, ("low food",), ("no language", "words")),
         {**_CLASSIC, "steps": 2048, "num_envs": 16, "num_steps": 16, "width": 16, "minibatches": 2, "epochs": 1},
         most_labels=60,
     ),
     "cpu": Size(
         *("runs/demo/ppo", "smollm2", tuple(STUDY_ARMS), ("awr", "iql", "bc"), (0.25, 1.0), 5),
-        *(_SMALL, 40, 16, 1000, 80, _SHIFTS, ("no language", "constant", "words")),
-        {**_CLASSIC, "steps": 200_000, "width": 128, "cadence": 64},
+        *(_SMALL, 10, 1000, 80, _SHIFTS, ("no language", "constant", "words")),
+        {**_CLASSIC, "steps": 100_000, "width": 128},
         most_labels=1500,
     ),
     "gpu": Size(
         *("runs/ppo", "Qwen/Qwen3-4B", tuple(STUDY_ARMS), ("awr", "iql", "bc"), (0.05, 0.25, 1.0), 10),
-        *(dict(steps=20_000), 500, 200, 10_000, 15, tuple(SHIFT_NAMES), tuple(STUDY_ARMS)),
+        *(dict(steps=20_000), 200, 10_000, 15, tuple(SHIFT_NAMES), tuple(STUDY_ARMS)),
         {"steps": 10_000_000, "num_envs": 256, "cadence": 64},
     ),
 }
