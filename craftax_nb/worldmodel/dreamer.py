@@ -140,12 +140,12 @@ def world_losses(
     posterior = mixed_log_probs(observed.logits)
     dynamics, representation = latent_losses(posterior, prior, dreamer.free_nats)
     goes_on = ~sequences.terminal * dreamer.discount
-    said_yes, said_no = jax.nn.log_sigmoid(read.goes_on), jax.nn.log_sigmoid(-read.goes_on)
+    log_yes, log_no = jax.nn.log_sigmoid(read.goes_on), jax.nn.log_sigmoid(-read.goes_on)
     decoded = apply(observed.features, method="decode")
     return dict(
         reconstruction=dreamer.model.decoder.loss(decoded, sequences.observations),
         reward=twohot_loss(read.reward, sequences.reward, bins),
-        goes_on=-(goes_on * said_yes + (1 - goes_on) * said_no),
+        goes_on=-(goes_on * log_yes + (1 - goes_on) * log_no),
         dynamics=dynamics,
         representation=representation,
     )

@@ -150,13 +150,13 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
 
     def step(players, key):
         key_act, key_begin = jax.random.split(key)
-        shown = jax.vmap(task.show)(players.states)
-        logits, _, latent = model.apply({"params": params}, shown, None, players.latent, players.first)
+        observations = jax.vmap(task.show)(players.states)
+        logits, _, latent = model.apply({"params": params}, observations, None, players.latent, players.first)
         action = jax.random.categorical(key_act, logits)
         states, reward, over = jax.vmap(task.step)(players.states, action)
         new = jax.vmap(task.begin)(jax.random.split(key_begin, len(over)))
         choose = lambda a, b: jnp.where(over.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-        row = Record(shown, action, reward, over, jnp.zeros_like(over), first=players.first)
+        row = Record(observations, action, reward, over, jnp.zeros_like(over), first=players.first)
         row = row._replace(next_codes=jax.vmap(task.show)(states))
         return Players(jax.tree.map(choose, new, states), with_action(latent, action), over), row
 
