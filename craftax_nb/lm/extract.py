@@ -42,7 +42,7 @@ def _oracle_fields() -> tuple[dict, str]:  # fields of a recipe, and where they 
     fields = dict(weights_hash=facts_hash(), layer=0, norm="none", prompt="none", prompt_hash="", revision="facts")
     return fields | dict(positions="observation", pooling="mean", thinking=False), "this version of craftax_nb"
 
-
+# %% ../../nbs/lm.extract.ipynb #ec589293
 def _model_fields(recipe: Recipe) -> tuple[dict, str]:  # fields of a recipe, and where they come from
     "What a recipe is filled in with from its model's files"
     from transformers import AutoConfig, AutoTokenizer

@@ -53,6 +53,17 @@ class JoiningLayer(nn.Module):
         product = read @ kernel[-width:] if product is None else product
         return product + bias if h is None else h @ kernel[:width] + product + bias
 
+# %% ../../nbs/nets.flax_nets.ipynb #662e88fb
+def _pool_vectors(spec: NetSpec, hidden_state, dense):  # (..., hidden_dim) -> (..., hidden_dim / vectors)
+    "The mean of a hidden state's vectors, or what the trunk attends to, which at first is nearly the mean"
+    if spec.vectors == 1:
+        return hidden_state
+    vectors = hidden_state.reshape(*hidden_state.shape[:-1], spec.vectors, -1)
+    if spec.vector_pooling == "mean":
+        return vectors.mean(-2)
+    scores = jnp.diagonal(dense("attend", spec.vectors, 0.01)(vectors), axis1=-2, axis2=-1)
+    return (nn.softmax(scores)[..., None] * vectors).sum(-2)
+
 # %% ../../nbs/nets.flax_nets.ipynb #b7c68e04
 class Trunk(nn.Module):
     "The layers of one trunk after its first one, and its head"
@@ -83,22 +94,13 @@ class Trunk(nn.Module):
         if isinstance(hidden_state, HiddenRows):
             product = hidden_state.products[self.trunk][hidden_state.row]
         else:
-            vector = self.pool_vectors(hidden_state.vector) if spec.vectors > 1 else hidden_state.vector
+            vector = _pool_vectors(spec, hidden_state.vector, self.dense)
             read = nn.tanh(self.dense("label", spec.width)(vector))
         h = JoiningLayer(spec.width, outputs, gain, name=f"{self.trunk}_{part}")(h, read, product)
         if not spec.age_buckets:
             return h
         embedding = nn.Embed(spec.age_buckets, outputs, embedding_init=zeros, name=f"{self.trunk}_age")
         return h + embedding(age_bucket(hidden_state.age, spec.age_buckets))
-
-    def pool_vectors(self, hidden_state):  # (..., hidden_dim) -> (..., hidden_dim / vectors)
-        "The mean of a hidden state's vectors, or what the trunk attends to, which at first is nearly the mean"
-        count = self.spec.vectors
-        vectors = hidden_state.reshape(*hidden_state.shape[:-1], count, -1)
-        if self.spec.vector_pooling == "mean":
-            return vectors.mean(-2)
-        scores = jnp.diagonal(self.dense("attend", count, 0.01)(vectors), axis1=-2, axis2=-1)
-        return (nn.softmax(scores)[..., None] * vectors).sum(-2)
 
 # %% ../../nbs/nets.flax_nets.ipynb #fdc6283e
 class ActorCritic(nn.Module):
@@ -117,8 +119,7 @@ class ActorCritic(nn.Module):
         spec, codes = self.spec, jnp.asarray(codes)
         hidden_state = with_age(spec, codes, hidden_state)
         hidden, memory = self.first_layers(codes, memory, first)
-        heads = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}
-        out = {}
+        heads, out = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}, {}
         for trunk, h in zip(spec.trunks, hidden, strict=True):
             part = Trunk(spec, trunk, *heads[trunk])
             nn.share_scope(self, part)
@@ -132,8 +133,8 @@ class ActorCritic(nn.Module):
         if spec.net == "frozen_vision":
             return [None] * len(spec.trunks), memory
         if spec.net == "mlp":
-            inputs = spec.obs_dim + spec.num_extras
-            layers = [FirstLayer(inputs, spec.width, name=f"{trunk}_0")() for trunk in spec.trunks]
+            layer = lambda trunk: FirstLayer(spec.obs_dim + spec.num_extras, spec.width, name=f"{trunk}_0")()
+            layers = map(layer, spec.trunks)
             kernels, biases = zip(*layers, strict=True)
             products = first_products(spec, kernels, codes)
             return [p + bias for p, bias in zip(products, biases, strict=True)], memory

@@ -186,6 +186,17 @@ def _check_same_model(folder: Path, ppo: PPO, hidden: HiddenStore | None) -> Non
         require_same(before, now, "the run so far", "this language model")
 
 
+def _resume(run: Run, ppo: PPO, hidden: HiddenStore | None) -> tuple[Path | None, TrainState | None]:
+    "The checkpoint to go on from and its training state; None where a run begins"
+    states = {}
+
+    def load(folder: Path):
+        _check_same_model(folder, ppo, hidden)
+        states["newest"] = load_train(folder, ppo)
+
+    return run.resume(load), states.get("newest")
+
+
 def _collect(ppo: PPO, train: TrainState, hidden: HiddenStore | None) -> tuple[TrainState, Record, dict]:
     "Plays a rollout, and metrics of what the language model was asked"
     if hidden is None:
@@ -206,14 +217,8 @@ def train_ppo(
     hidden: HiddenStore | None = None,  # the language model of an agent that reads hidden states
 ) -> Agent:  # of several seeds the first one's
     "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
-    states = {}
-
-    def load(folder: Path):
-        _check_same_model(folder, ppo, hidden)
-        states["newest"] = load_train(folder, ppo)
-
-    checkpoint = run.resume(load)
-    train = states.pop("newest") if checkpoint else init(ppo, seed, params)
+    checkpoint, train = _resume(run, ppo, hidden)
+    train = train if checkpoint else init(ppo, seed, params)
     _open_hidden(run, ppo, train, hidden, checkpoint)
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
     recent, clock = load_recent(checkpoint), Clock(ppo.batch * ppo.seeds, progress)
