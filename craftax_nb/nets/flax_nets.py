@@ -134,8 +134,7 @@ class ActorCritic(nn.Module):
             return [None] * len(spec.trunks), memory
         if spec.net == "mlp":
             layer = lambda trunk: FirstLayer(spec.obs_dim + spec.num_extras, spec.width, name=f"{trunk}_0")()
-            layers = map(layer, spec.trunks)
-            kernels, biases = zip(*layers, strict=True)
+            kernels, biases = zip(*map(layer, spec.trunks), strict=True)
             products = first_products(spec, kernels, codes)
             return [p + bias for p, bias in zip(products, biases, strict=True)], memory
         if spec.recurrent:

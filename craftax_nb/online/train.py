@@ -185,7 +185,7 @@ def _check_same_model(folder: Path, ppo: PPO, hidden: HiddenStore | None) -> Non
         before, now = recipe_from_dict(recipe), live_recipe(hidden, ppo.hidden)
         require_same(before, now, "the run so far", "this language model")
 
-
+# %% ../../nbs/online.train.ipynb #462378ab
 def _resume(run: Run, ppo: PPO, hidden: HiddenStore | None) -> tuple[Path | None, TrainState | None]:
     "The checkpoint to go on from and its training state; None where a run begins"
     states = {}
