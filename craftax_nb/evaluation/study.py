@@ -55,7 +55,7 @@ class StudyPlan:
         "The arms, with the size's own model"
         return {name: _with_model(STUDY_ARMS[name], self.size) for name in self.size.arms}
 
-
+# %% ../../nbs/evaluation.study.ipynb #58fec2c3
 def _with_model(arm: Arm, size: Size) -> Arm:
     "The arm with the size's language model and the size's numbers"
     label = dict(arm.label)
@@ -86,7 +86,7 @@ def plan_study(
         stages["online"] = _online_stage(study, augmented)
     return replace(study, stages=stages | _evaluation_stage(study) | _probe_stage(study))
 
-
+# %% ../../nbs/evaluation.study.ipynb #06ca64e3
 def share_of(data, share: float, folder: Path) -> str:
     "The folder of a random share of the episodes, the same whenever the data are the same"
     if share == 1:
@@ -102,18 +102,18 @@ def _sweep(study: StudyPlan, notebook: str, runs: Mapping[str, dict]) -> Sweep:
     checked = [check_values(f"nbs/{notebook}.ipynb", preset | given) for given in runs.values()]
     return Sweep(f"nbs/{notebook}.ipynb", tuple(checked), tuple(study.folder / name for name in runs))
 
-
+# %% ../../nbs/evaluation.study.ipynb #444b2a95
 def label_run_name(arm: str) -> str:
     "The run that makes an arm's labels"
     return f"label-{arm.replace(' ', '-')}"
 
-
+# %% ../../nbs/evaluation.study.ipynb #3ce9de36
 def _labels_root(study: StudyPlan, arm: Arm) -> str:
     "Where the labels lie that an arm's are made of: one place for each language model, text and layer"
     settings = "-".join(f"{k}{v}" for k, v in arm.label.items() if k != "model")
     return show_path(study.folder / "labels" / "-".join(filter(None, [Path(arm.label["model"]).name, settings])))
 
-
+# %% ../../nbs/evaluation.study.ipynb #bbb5c91e
 def _label_stages(study: StudyPlan, dim: int) -> dict[str, Sweep]:
     "Labels of the models, then the controls that are made of them"
     common = {"data": study.size.data, "cadence": study.size.cadence, "dim": dim, "max_labels": study.size.most_labels}
@@ -137,17 +137,17 @@ def seed_checkpoints(study_folder: Path, name: str, seeds: int) -> list[str]:
         out += [run if s == first else run / f"seed-{s}" for s in range(first, min(first + MOST_SEEDS, seeds))]
     return [show_path(path) for path in out]
 
-
+# %% ../../nbs/evaluation.study.ipynb #2192eb40
 def setting_name(algorithm: str, share: float) -> str:
     "Where agents are compared: an algorithm and a share of the data"
     return f"{algorithm}-{share:g}"
 
-
+# %% ../../nbs/evaluation.study.ipynb #ddf517af
 def arm_run_name(setting: str, arm: str) -> str:
     "The run of an arm in a setting, without its first seed"
     return f"{setting}-{arm.replace(' ', '-')}"
 
-
+# %% ../../nbs/evaluation.study.ipynb #87239bc7
 def _train_stages(study: StudyPlan, parts: Mapping[float, str], data_hash: str, width: int) -> dict[str, Sweep]:
     "The offline runs of all arms, algorithm by algorithm"
     stages = {}
@@ -166,7 +166,7 @@ def _train_stages(study: StudyPlan, parts: Mapping[float, str], data_hash: str, 
         stages[f"train {algorithm}"] = _sweep(study, f"train_{algorithm}", runs)
     return stages
 
-
+# %% ../../nbs/evaluation.study.ipynb #3437a370
 def _reads(study: StudyPlan, arm: Arm, data_hash: str) -> dict:
     "The parameters with which an offline job reads an arm's labels"
     return {"augment": True, "labels_dir": f"{_labels_root(study, arm)}/{arm.control}/{data_hash}"}
@@ -187,7 +187,7 @@ def _online_stage(study: StudyPlan, augmented: NetSpec) -> Sweep:
             runs[f"{arm_run_name('ppo', name)}-{seed}"] = {**given, "seed": seed}
     return _sweep(study, "train_ppo", runs)
 
-
+# %% ../../nbs/evaluation.study.ipynb #30f2954b
 def agents_of(study: StudyPlan, setting: str) -> dict[str, list[str]]:
     "The checkpoints of each arm's seeds in a setting"
     if setting == "ppo":
@@ -197,19 +197,19 @@ def agents_of(study: StudyPlan, setting: str) -> dict[str, list[str]]:
         }
     return {a: seed_checkpoints(study.folder, arm_run_name(setting, a), study.size.seeds) for a in study.size.arms}
 
-
+# %% ../../nbs/evaluation.study.ipynb #392374f3
 def settings_of_study(study: StudyPlan) -> list[str]:
     "All settings: each algorithm with each share of the data, and PPO"
     offline = [setting_name(a, share) for a in study.size.algorithms for share in study.size.shares]
     return [*offline, *["ppo"] * bool(study.size.online)]
 
-
+# %% ../../nbs/evaluation.study.ipynb #453e4995
 def shifted_settings(study: StudyPlan) -> list[str]:
     "The settings in which agents also play shifted games: the first one, and PPO"
     settings = settings_of_study(study) if study.size.shifts else []
     return [setting for setting in settings if setting in (settings[0], "ppo")]
 
-
+# %% ../../nbs/evaluation.study.ipynb #46103b75
 def _evaluation_stage(study: StudyPlan) -> dict[str, Sweep]:
     "Everybody plays the same worlds, in some settings also shifted"
     runs, size = {}, study.size
@@ -258,7 +258,7 @@ def _episodes(study: StudyPlan, given: Mapping) -> float:
                 total += len(paths) * given["episodes"] * (ASKING if arm in asking else 1)
     return total * games
 
-
+# %% ../../nbs/evaluation.study.ipynb #8314c4f4
 def _units(study: StudyPlan, job: str, given: Mapping) -> float:
     "The size of a run: texts, gradient steps, environment steps, episodes"
     if job == "label":
@@ -284,7 +284,7 @@ def time_left(
     table["seconds"] = table["took"].fillna(pd.Series(expected))
     return table.drop(columns=["units", "took"])
 
-
+# %% ../../nbs/evaluation.study.ipynb #5758c80c
 def _expected(same_job: pd.DataFrame, row) -> float:
     "Seconds that a run will probably take"
     start, pace = PACE[row.job]
@@ -293,7 +293,7 @@ def _expected(same_job: pd.DataFrame, row) -> float:
     factor = done["took"].sum() / model(done["units"]).sum() if len(done) else 1.0
     return factor * model(row.units)
 
-
+# %% ../../nbs/evaluation.study.ipynb #2149c2f1
 def left_sentence(table: pd.DataFrame, at_once: int = 2) -> str:
     "How much of a study is left, in a sentence"
     left = table[table.state != "ok"]
@@ -306,7 +306,7 @@ def left_sentence(table: pd.DataFrame, at_once: int = 2) -> str:
 class StudyError(RuntimeError):
     "A run of a study failed; the message names it, and why"
 
-
+# %% ../../nbs/evaluation.study.ipynb #e93c838e
 @patch
 def run(self: StudyPlan, at_once: int = 2) -> None:
     "Runs what is left, stage by stage; raises `StudyError` at the end of a stage in which a run failed"
@@ -319,14 +319,14 @@ def run(self: StudyPlan, at_once: int = 2) -> None:
             name, why = failed[0]
             raise StudyError(f"{len(failed)} of {len(todo)} runs of the stage {stage} failed, first {name}: {why}")
 
-
+# %% ../../nbs/evaluation.study.ipynb #c5233ee1
 def _run_one(sweep: Sweep, i: int, stage: str, progress: RunningSteps) -> str:
     "Runs one run of a stage; why it failed, or nothing"
     folder = sweep.folders[i]
     step = ChainStep(folder.name, sweep.notebook, sweep.runs[i])
     return run_step(step, f"{stage}: {folder.name}", next_output(folder), folder, progress)
 
-
+# %% ../../nbs/evaluation.study.ipynb #a6f83c05
 @patch
 def submit(self: StudyPlan) -> str:
     "Submits the first stage with runs left as a SLURM array, whose number it gives; empty where all are done"

@@ -76,7 +76,7 @@ class Size:
     most_labels: int = 0  # distinct texts that are labelled; 0: all
     answer: int = 16  # tokens that the model generates in the arm "generated"
 
-
+# %% ../../nbs/evaluation.study_arms.ipynb #d5750f8e
 _TINY = dict(steps=60, batch_size=64, width=16, depth=1, log_every=30, checkpoint_every=60)
 _SMALL = dict(steps=1000, width=128, depth=2, log_every=250, checkpoint_every=1000)
 _CLASSIC = dict(env_name="Craftax-Classic-Symbolic-v1")
@@ -106,7 +106,7 @@ def num_weights(spec: NetSpec) -> int:
     "How many numbers a network learns"
     return sum(int(np.prod(shape)) for shape in flat_shapes(spec).values())
 
-
+# %% ../../nbs/evaluation.study_arms.ipynb #53f8d799
 def matched_width(
     plain: NetSpec,  # without hidden states
     augmented: NetSpec,
@@ -117,7 +117,7 @@ def matched_width(
         width += 1
     return width
 
-
+# %% ../../nbs/evaluation.study_arms.ipynb #4fea2fc8
 def vector_width(model: str) -> int:
     "How many numbers a hidden state of a model has"
     if model == ORACLE:

@@ -39,7 +39,7 @@ def outcomes(
         out[arm] = means[paths].to_numpy()
     return out
 
-
+# %% ../../nbs/evaluation.study_report.ipynb #b484865c
 def mean_interval(
     values: np.ndarray,  # (seeds,)
 ) -> tuple[float, float, float]:  # mean, low, high; NaN ends for a single seed
@@ -61,7 +61,7 @@ def returns_table(
             rows.append((setting, arm, len(values), *mean_interval(values)))
     return pd.DataFrame(rows, columns=["setting", "arm", "seeds", "return", "low", "high"])
 
-
+# %% ../../nbs/evaluation.study_report.ipynb #194fee42
 def kept_by_arm(
     study: StudyPlan,
 ) -> pd.DataFrame:  # a row for each setting, shift and arm
@@ -92,7 +92,7 @@ def check_equal_weights(
             if not other <= n <= 1.02 * other:
                 raise StudyError(f"{arm} has {n:,} weights, the others {other:,}: expected as many, at most 2 % more")
 
-
+# %% ../../nbs/evaluation.study_report.ipynb #d3141b4a
 def weights_of(study: StudyPlan, setting: str) -> dict[str, int]:
     "How many numbers the network of each arm learned, by the agents themselves"
     import jax
@@ -112,7 +112,7 @@ def mechanism_table(
     table = table[table["what"].isin(("words", "observation"))]
     return table.drop(columns=["of the true change"], errors="ignore").reset_index(drop=True)
 
-
+# %% ../../nbs/evaluation.study_report.ipynb #a09b7d1b
 def mechanism_sentences(
     table: pd.DataFrame,  # from `mechanism_table`
 ) -> list[str]:
@@ -163,7 +163,7 @@ def study_findings(
                 )
     return lines + _kept_sentences(kept_by_arm(study), primary)
 
-
+# %% ../../nbs/evaluation.study_report.ipynb #b7a1dbe9
 def _kept_sentences(kept: pd.DataFrame, setting: str) -> list[str]:
     "What the arm with words and the constant one keep under each shift"
     lines = []
@@ -195,7 +195,7 @@ def plot_arms(
     axes[0][0].invert_yaxis()
     return fig
 
-
+# %% ../../nbs/evaluation.study_report.ipynb #cd5d134f
 def write_pdf(
     path: str | Path,  # *.pdf
     title: str,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from fastcore.basics import patch
 
 from ..jobs.files import resolve, show_path, whole_folder, write_json
 from ..jobs.provenance import short_hash
@@ -64,7 +65,7 @@ def make_control(
         write_json(new / "control.json", {"schema": 1, **about})
     return control_recipe(folder)
 
-
+# %% ../../nbs/lm.controls.ipynb #d4bde32c
 def control_recipe(
     folder: str | Path,
 ) -> Recipe:  # resolved
@@ -80,7 +81,7 @@ def _numbers(keys: list[bytes]) -> list[int]:
     "A number for each text, from the bytes that identify it"
     return [int.from_bytes(key[:8], "little") for key in keys]
 
-
+# %% ../../nbs/lm.controls.ipynb #8d3075d6
 class Control:
     "A control's vectors for texts, with the interface of an `Extractor`; RecipeError for a recipe of another control"
 
@@ -93,8 +94,10 @@ class Control:
 
         folder = resolve(recipe.model)
         self.recipe, about = control_recipe(folder), _FILE.read(folder / "control.json")
-        if recipe.resolved:
-            require_same(recipe, self.recipe, "the given recipe", f"the control in {show_path(folder)}")
+        if recipe.resolved:  # at any cadence, which doesn't change a vector
+            where = f"the control in {show_path(folder)}"
+            require_same(recipe, self.recipe, "the given recipe", where, ignore=("cadence",))
+            self.recipe = recipe
         self.kind, self.seed, self.dim = about["kind"], about["seed"], about["dim"]
         self._vectors = load_file(folder / "vectors.safetensors")["vectors"]
         self._mean = self._vectors.mean(0, dtype=np.float64)
@@ -113,14 +116,18 @@ class Control:
         draws = np.stack([np.random.default_rng([self.seed, x]).standard_normal(n) for x in numbers])
         return (self._mean + draws @ (self._vectors - self._mean) / n**0.5).astype(np.float32)
 
-    def encode(self, texts: list[str]) -> np.ndarray:  # (n, dim) float32
-        "The vectors of texts"
-        if self.kind != "padded":
-            return self.of_keys([text_key(text) for text in texts])
-        hidden = self._inner.encode(texts)
-        return np.pad(hidden, ((0, 0), (0, self.dim - hidden.shape[1])))
+# %% ../../nbs/lm.controls.ipynb #8cd30345
+@patch
+def encode(self: Control, texts: list[str]) -> np.ndarray:  # (n, dim) float32
+    "The vectors of texts"
+    if self.kind != "padded":
+        return self.of_keys([text_key(text) for text in texts])
+    hidden = self._inner.encode(texts)
+    return np.pad(hidden, ((0, 0), (0, self.dim - hidden.shape[1])))
 
-    def close(self):
-        "Gives the source's memory back"
-        if self._inner is not None:
-            self._inner.close()
+
+@patch
+def close(self: Control) -> None:
+    "Gives the source's memory back"
+    if self._inner is not None:
+        self._inner.close()

@@ -146,14 +146,14 @@ def add(self: _EpisodeStore, columns: dict) -> None:
     if self.writer:
         self.writer.add({name: columns[name] for name in STORED_COLUMNS})
 
-
+# %% ../../nbs/online.train.ipynb #c84b1874
 @patch
 def commit(self: _EpisodeStore, step: int) -> None:
     "Makes what was added part of the data set, at a checkpoint"
     if self.writer:
         self.writer.commit(step)
 
-
+# %% ../../nbs/online.train.ipynb #453edb8b
 @patch
 def close(self: _EpisodeStore, step: int) -> None:
     "Ends the data set; episodes that are still running are cut"
@@ -177,7 +177,7 @@ def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore | No
     if hidden.mean is None:
         measure_hidden(ppo, train, hidden)
 
-
+# %% ../../nbs/online.train.ipynb #189695a1
 def _check_same_model(folder: Path, ppo: PPO, hidden: HiddenStore | None) -> None:
     "RecipeMismatch, which names the fields, where the language model isn't the one of a checkpoint of the run"
     recipe = read_meta(folder)["recipe"] if hidden is not None else None

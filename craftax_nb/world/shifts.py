@@ -12,6 +12,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from fastcore.basics import patch
 
 from .env import World, _strong, _upstream
 from .layout import CLASSIC, FULL, ObsSpec
@@ -44,7 +45,7 @@ def _low(need: str) -> Callable:
 
     return begin
 
-
+# %% ../../nbs/world.shifts.ipynb #aa8662fc
 def _on_floor(floor: int) -> Callable:
     "Makes the first state one on another floor of Craftax, at the ladder that leads up from there"
 
@@ -148,15 +149,17 @@ class ShiftedWorld(World):
         codes = super().encode(state)
         return codes if (table == np.arange(256)).all() else _renamed(self.spec, codes, table)
 
-    def reset_many(self, key: jax.Array, n: int):
-        "The first states of shifted episodes in the same `n` worlds that the unshifted game makes of this key"
-        return _begin_many(self, super().reset_many(key, n))
-
 # %% ../../nbs/world.shifts.ipynb #24b085d8
 @partial(jax.jit, static_argnums=0)
 def _begin_many(world: ShiftedWorld, states):
     "The first states of shifted episodes, in many worlds"
     return jax.vmap(world.begin)(states)
+
+# %% ../../nbs/world.shifts.ipynb #70e39c8b
+@patch
+def reset_many(self: ShiftedWorld, key: jax.Array, n: int):
+    "The first states of shifted episodes in the same `n` worlds that the unshifted game makes of this key"
+    return _begin_many(self, World.reset_many(self, key, n))
 
 
 def check_shifts(env_name: str, shifts: tuple[str, ...]) -> None:
@@ -167,7 +170,7 @@ def check_shifts(env_name: str, shifts: tuple[str, ...]) -> None:
         if ObsSpec.of(env_name) not in SHIFTS[name].games:
             raise ValueError(f"the shift {name!r} needs {FULL.env_name}, this is {env_name}: leave it out")
 
-
+# %% ../../nbs/world.shifts.ipynb #bc467882
 def shifted(
     world: World,
     shift: str | tuple[str, ...],  # names of `SHIFTS`, joined by +; empty: none
@@ -186,9 +189,11 @@ class ShiftedWords:
         labeller: Callable,  # codes (n, width) [, past (history, n, width)] -> (n, dim)
         world: ShiftedWorld,
     ):
-        seen, said = ([getattr(SHIFTS[name], place) for name in world.shifts] for place in ("observation", "words"))
+        observed, spoken = (
+            [getattr(SHIFTS[name], place) for name in world.shifts] for place in ("observation", "words")
+        )
         self.labeller, self.spec = labeller, world.spec
-        self.table = _names_table(self.spec, [*reversed(seen), *said])
+        self.table = _names_table(self.spec, [*reversed(observed), *spoken])
 
     def __call__(self, codes: np.ndarray, *past: np.ndarray) -> np.ndarray:
         "Hidden states of what the words say of these observations"
@@ -197,7 +202,7 @@ class ShiftedWords:
     def __getattr__(self, name: str):
         return getattr(self.__dict__["labeller"], name)  # its recipe and width
 
-
+# %% ../../nbs/world.shifts.ipynb #e5fb5cc7
 def words_of(world: World, labeller: Callable | None) -> Callable | None:
     "The labeller, told of states in the words of this game"
     return ShiftedWords(labeller, world) if labeller and getattr(world, "shifts", ()) else labeller
