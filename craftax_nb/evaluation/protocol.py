@@ -160,9 +160,8 @@ def _comparison(protocol: Protocol, outcomes: Mapping, pair: tuple[str, str], ki
                 f"seeds that are missing"
             )
     difference = ours - other
-    if not difference.any():
-        low = high = 0.0
-        p = 1.0
+    if np.ptp(difference) <= 1e-9 * max(1.0, np.abs(difference).max()):  # nothing says how it varies over seeds
+        low, high, p = np.nan, np.nan, 1.0
     else:
         test = stats.ttest_1samp(difference, 0)
         (low, high), p = test.confidence_interval(0.95), float(test.pvalue)
@@ -178,7 +177,10 @@ def findings(
     lines = []
     for name, row in table.iterrows():
         numbers = f"{row.difference:+.2f} [{row.low:.2f}, {row.high:.2f}] ({row.seeds} seeds)"
-        if row.kind == "exploratory":
+        if np.isnan(row.low):
+            numbers = f"{row.difference:+.2f} in each of {row.seeds} seeds"
+            verdict = "not confirmed: seeds that all give the same don't say how far it varies"
+        elif row.kind == "exploratory":
             verdict = "exploratory: not planned, so it confirms nothing"
         elif row.confirmed:
             verdict = f"confirmed (corrected p {row['corrected p']:.3f})"
