@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NBS = ROOT / "nbs"
 PACKAGE = "craftax_nb"
 
-ROOMS = """world data lm play labelling workers serving nets jobs online worldmodel offline evaluation probing widgets demo""".split()
+ROOMS = """
+    world data lm play labelling workers serving nets jobs online worldmodel offline evaluation probing widgets demo
+""".split()
 INTERACTIVE = ["inspect", "play", "runs"]
 DIRECTIVE = re.compile(r"^#\s*\|\s*(\w+):?\s*(.*)$")
 HEADING = re.compile(r"^(#+)\s+(.*)$", re.M)
