@@ -367,5 +367,6 @@ def load_agent(
     if version != here:
         warnings.warn(f"{show_path(folder)} was trained on craftax {version}, this is {here}", stacklevel=2)
     mean, std, p = normaliser.get("mean"), normaliser.get("std"), meta.get("parameters", {})
-    gamma, exact = float(p.get("gamma", 0.99)), bool(meta.get("upstream_exact", p.get("upstream_exact", False)))
+    gamma = float(p.get("gamma", 1 - 1 / p.get("horizon", 100)))  # a world model's is said by its horizon
+    exact = bool(meta.get("upstream_exact", p.get("upstream_exact", False)))
     return Agent(spec, params, mean, std, _recipe(meta), meta, gamma, exact, version)
