@@ -13,7 +13,7 @@ import numpy as np
 
 from ..data.dataset import Dataset, load_dataset
 from ..jobs.checkpoints import DatasetError
-from ..jobs.files import resolve, show_path
+from ..jobs.files import show_path
 from ..labelling.store import LabelError, Labels, load_labels
 from ..nets.agent import Agent
 from ..nets.spec import safe_std
@@ -82,8 +82,7 @@ def training_labels(
 ) -> tuple[Labels, Dataset]:
     "The labels that an augmented agent was trained on, and their data set; LabelError where they aren't there"
     recipe, problem = agent.recipe.hash if agent.recipe else None, None
-    folder = agent.parameters.get("labels_dir")
-    folder = resolve(folder) if folder else ""
+    folder = agent.parameters.get("labels_dir", "")
     for place in [data] if data else [agent.parameters.get("data", ""), "sample"]:
         try:
             dataset = load_dataset(place)

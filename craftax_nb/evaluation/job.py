@@ -28,7 +28,7 @@ from .prompts import other_prompt_labeller, reliance
 from .results import Results, load_results, save_results
 from .rollout import evaluate_agent
 from .stats import ALPHA, POWER, caveat
-from ..jobs.files import resolve, write_text
+from ..jobs.files import write_text
 from ..jobs.journal import LEAST_EPISODES, too_few
 from ..labelling.store import LabelError, Labels, load_labels
 from ..nets.agent import Agent
@@ -295,11 +295,11 @@ def held_out_data(
     seed: int = 0,
 ) -> tuple[HeldOut, Labels, Labels | None, Familiarity | None]:
     "Held-out states, labels of the agent's and of the other recipe, and how far the agent's training labels lie apart"
-    folder, others = agent.parameters.get("labels_dir"), None
+    folder, others = agent.parameters.get("labels_dir", ""), None
     try:
         labels, dataset = training_labels(agent, data)
         if other:
-            others = load_labels(dataset, other, resolve(folder) if folder else "")
+            others = load_labels(dataset, other, folder)
     except LabelError as e:
         raise ValueError(f"{'other' if other else 'data'}: {e}") from None
     try:

@@ -36,7 +36,7 @@ from ..jobs.sweep import Sweep, check_values, next_output
 from ..nets.spec import NetSpec
 
 # %% auto #0
-__all__ = ['MOST_SEEDS', 'PROBED', 'ASKING', 'PACE', 'StudyPlan', 'plan_study', 'share_of', 'label_run_name', 'seed_checkpoints',
+__all__ = ['PROBED', 'ASKING', 'PACE', 'StudyPlan', 'plan_study', 'share_of', 'label_run_name', 'seed_checkpoints',
            'setting_name', 'arm_run_name', 'agents_of', 'settings_of_study', 'shifted_settings', 'time_left',
            'left_sentence', 'StudyError', 'planned_protocol']
 
@@ -126,16 +126,9 @@ def _label_stages(study: StudyPlan, dim: int) -> dict[str, Sweep]:
     return {stage: _sweep(study, "label", runs) for stage, runs in stages.items() if runs}
 
 # %% ../../nbs/evaluation.study.ipynb #8ef8ba75
-MOST_SEEDS = 4  # that an offline job trains together
-
-
-def seed_checkpoints(study_folder: Path, name: str, seeds: int) -> list[str]:
-    "The checkpoints of an arm's seeds, in their order"
-    out = []
-    for first in range(0, seeds, MOST_SEEDS):
-        run = study_folder / f"{name}-{first}"
-        out += [run if s == first else run / f"seed-{s}" for s in range(first, min(first + MOST_SEEDS, seeds))]
-    return [show_path(path) for path in out]
+def seed_checkpoints(run: Path, seeds: int) -> list[str]:
+    "The checkpoints of the seeds that an offline run trained together, in their order"
+    return [show_path(run if seed == 0 else run / f"seed-{seed}") for seed in range(seeds)]
 
 # %% ../../nbs/evaluation.study.ipynb #2192eb40
 def setting_name(algorithm: str, share: float) -> str:
@@ -144,7 +137,7 @@ def setting_name(algorithm: str, share: float) -> str:
 
 # %% ../../nbs/evaluation.study.ipynb #ddf517af
 def arm_run_name(setting: str, arm: str) -> str:
-    "The run of an arm in a setting, without its first seed"
+    "The run of an arm in a setting; in PPO, which trains one seed a run, without the seed"
     return f"{setting}-{arm.replace(' ', '-')}"
 
 # %% ../../nbs/evaluation.study.ipynb #87239bc7
@@ -160,9 +153,7 @@ def _train_stages(study: StudyPlan, parts: Mapping[float, str], data_hash: str, 
                     half = max(1, given["steps"] // 2)
                     given |= {"critic_steps": min(200, half), "actor_steps": min(1000, half)}
                 given |= {"width": width} if arm.plain else _reads(study, arm, data_hash)
-                for first in range(0, study.size.seeds, MOST_SEEDS):
-                    seeds = {"seed": first, "seeds": min(MOST_SEEDS, study.size.seeds - first)}
-                    runs[f"{arm_run_name(setting_name(algorithm, share), name)}-{first}"] = given | seeds
+                runs[arm_run_name(setting_name(algorithm, share), name)] = given | {"seeds": study.size.seeds}
         stages[f"train {algorithm}"] = _sweep(study, f"train_{algorithm}", runs)
     return stages
 
@@ -195,7 +186,7 @@ def agents_of(study: StudyPlan, setting: str) -> dict[str, list[str]]:
         return {
             a: [show_path(study.folder / f"{arm_run_name('ppo', a)}-{s}") for s in numbers] for a in study.size.online
         }
-    return {a: seed_checkpoints(study.folder, arm_run_name(setting, a), study.size.seeds) for a in study.size.arms}
+    return {a: seed_checkpoints(study.folder / arm_run_name(setting, a), study.size.seeds) for a in study.size.arms}
 
 # %% ../../nbs/evaluation.study.ipynb #392374f3
 def settings_of_study(study: StudyPlan) -> list[str]:
@@ -230,8 +221,9 @@ def _probe_stage(study: StudyPlan) -> dict[str, Sweep]:
     setting = settings_of_study(study)[0]
     agents = agents_of(study, setting)
     names = [agents[arm][0] for arm in PROBED if arm in agents]
-    small = {} if study.name == "debug" else {"bases": 8, "num_seeds": 0, "language_states": 4}
-    given = {**small, "checkpoint": ",".join(names), "data": study.size.data}
+    small = {"bases": 8, "num_seeds": 0, "rollouts": 8, "rollout_steps": 100, "rollout_bases": 4}
+    small |= {"labelled_suites": "zombie,arrow,health,energy,diamond"}
+    given = {"checkpoint": ",".join(names), "data": study.size.data} | ({} if study.name == "debug" else small)
     return {"probe": _sweep(study, "probe_values", {f"probe-{setting}": given})}
 
 # %% ../../nbs/evaluation.study.ipynb #723315f4

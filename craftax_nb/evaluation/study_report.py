@@ -21,8 +21,8 @@ from ..jobs.files import resolve, whole_file
 from ..nets.agent import load_agent
 
 # %% auto #0
-__all__ = ['outcomes', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights', 'weights_of', 'mechanism_table',
-           'mechanism_sentences', 'online_exploration', 'study_findings', 'plot_arms', 'write_pdf']
+__all__ = ['outcomes', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights', 'weights_of', 'online_exploration',
+           'study_findings', 'plot_arms', 'write_pdf']
 
 # %% ../../nbs/evaluation.study_report.ipynb #114c347c
 def outcomes(
@@ -99,31 +99,6 @@ def weights_of(study: StudyPlan, setting: str) -> dict[str, int]:
 
     count = lambda path: sum(int(np.size(x)) for x in jax.tree.leaves(load_agent(path).params))
     return {arm: count(paths[0]) for arm, paths in agents_of(study, setting).items()}
-
-# %% ../../nbs/evaluation.study_report.ipynb #0ffb7065
-def mechanism_table(
-    study: StudyPlan,
-) -> pd.DataFrame:  # a row for each agent and change of a state
-    "How far V and the policy move when only the words change, or only the observation, each with its 95 % interval"
-    file = study.folder / f"probe-{settings_of_study(study)[0]}" / "language.csv"
-    if not file.exists():
-        return pd.DataFrame()
-    table = pd.read_csv(file)
-    table = table[table["what"].isin(("words", "observation"))]
-    return table.drop(columns=["of the true change"], errors="ignore").reset_index(drop=True)
-
-# %% ../../nbs/evaluation.study_report.ipynb #a09b7d1b
-def mechanism_sentences(
-    table: pd.DataFrame,  # from `mechanism_table`
-) -> list[str]:
-    "For each change of the words alone: how far V moved, how far the policy, and over how many states"
-    rows = table[table["what"] == "words"] if len(table) else table
-    text = lambda row, name: f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
-    return [
-        f"{row['change']}, told in the words alone: V moves by {text(row, '|dV|')} points and the policy by "
-        f"{text(row, 'policy moved')} of probability ({row['bases']} states)."
-        for _, row in rows.iterrows()
-    ]
 
 # %% ../../nbs/evaluation.study_report.ipynb #43ea3fa8
 def online_exploration(

@@ -76,7 +76,7 @@ BOUNDS |= {  # of a world model
 }
 OWN_BOUNDS = {  # job -> parameter -> Bound
     "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},
-    **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 4)}),
+    **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 10)}),
     "train_dreamer": {"checkpoint_every": Bound(0, 1e12)},
     "evaluate": {"cadence": Bound(0, 1e3)},
     "ablate": {"episodes": Bound(0, 1e6)},

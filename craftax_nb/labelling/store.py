@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..jobs.files import show_path, verifies, whole_folder, write_json
+from ..jobs.files import resolve, show_path, verifies, whole_folder, write_json
 from ..jobs.provenance import short_hash
 from .chunks import COLUMNS, LABELS, RELABEL, LabelError, checksums_of, new_memmap, read_columns
 from ..lm.recipe import Recipe
@@ -139,7 +139,7 @@ def list_labels(
     labels_dir: str | Path = "",  # where label folders lie, when not in the data set
 ) -> dict:  # recipe hash -> folder
     "The label sets of a data set; `load_labels` checks that they are of it"
-    shared = Path(labels_dir) if str(labels_dir) else None
+    shared = resolve(labels_dir) if str(labels_dir) else None
     places = (shared, shared / data.hash) if shared else (data.home / "labels", Path(data.folder) / "labels")
     sets = [p.parent for place in places for p in sorted(place.glob("*/labels.json"))]
     return {folder.name: folder for folder in sets if not folder.name.startswith(".")}

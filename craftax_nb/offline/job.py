@@ -8,7 +8,7 @@ __all__ = ['load_inputs', 'make_learner', 'network_spec', 'settings_of', 'next_s
 # %% ../../nbs/offline.job.ipynb #9bc344ad
 from collections.abc import Callable
 
-from ..jobs.files import resolve, show_path
+from ..jobs.files import show_path
 from ..jobs.params import ParameterError
 
 # %% ../../nbs/offline.job.ipynb #165a57b2
@@ -23,7 +23,7 @@ def load_inputs(
     dataset = load_dataset(p["data"])
     if p["augment"]:
         try:
-            labels = load_labels(dataset, p["labels"] or None, p["labels_dir"] and resolve(p["labels_dir"]))
+            labels = load_labels(dataset, p["labels"] or None, p["labels_dir"])
         except LabelError as e:
             raise ParameterError(f"{run.job}: augment: {e}") from None
     if p["data"] == "sample":

@@ -360,11 +360,11 @@ def linear_part(
 # %% ../../nbs/probing.job.ipynb #4de7bed4
 def _stored_labels(study: Study):
     "The data set's labels, if all agents with hidden states have one recipe and it has been labelled with that"
-    hashes = {agent.recipe.hash for agent in study.agents.values() if agent.recipe}
-    if len(hashes) != 1:
+    readers = [agent for agent in study.agents.values() if agent.recipe]
+    if len({agent.recipe.hash for agent in readers}) != 1:
         return None
     try:
-        return load_labels(study.dataset, hashes.pop())
+        return load_labels(study.dataset, readers[0].recipe.hash, readers[0].parameters.get("labels_dir", ""))
     except LabelError as e:
         print(f"agents that read hidden states are left out of the linear probes: {e}")
         return None
