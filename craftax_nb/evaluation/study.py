@@ -80,7 +80,9 @@ def plan_study(
     shape = {k: spec[k] for k in ("width", "depth") if k in spec}
     augmented = NetSpec(data.env_name, hidden_dim=dim, **shape)
     width = matched_width(replace(augmented, hidden_dim=0), augmented)
-    parts = {share: share_of(data, share, study.folder / "data") for share in study.size.shares}
+    # beside the study's folder: inside, they would count as what an unfinished run left
+    shares = study.folder.with_name(f"{study.folder.name}-shares")
+    parts = {share: share_of(data, share, shares) for share in study.size.shares}
     stages = _label_stages(study, dim) | _train_stages(study, parts, data.hash, width)
     if study.size.online:
         stages["online"] = _online_stage(study, augmented)
