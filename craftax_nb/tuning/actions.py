@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from zipfile import BadZipFile
 
 import jax.numpy as jnp
 import numpy as np
+from fastcore.basics import patch
 from flax import struct
 
 from ..jobs.checkpoints import checkpoint_identity, find_checkpoint
@@ -21,7 +23,7 @@ from ..jobs.files import show_path, whole_file
 from ..lm.models import model_cache_folder
 from ..nets.agent import load_agent
 from ..play.episodes import WORLDS_AT_ONCE, EpisodePlayer, episode_keys, fresh_worlds
-from ..play.policy import as_policy, draw_actions
+from ..play.policy import draw_actions
 from ..play.reader import SEGMENT
 from ..play.wording import action_words, play_prompt, read_action
 from .tasks import Question, TaskError
@@ -60,11 +62,12 @@ class ActionSettings:
     least_gap: float = 0.5  # a state counts where the best action gains so much more than the worst
     stride: int = 4  # steps between two looks at a world
     looks: int = 24  # at each world
+    alike: int = 2  # states of one world with the same best action, at most: who carries a sapling does so for long
     checkpoint: str = ""  # an agent that walks and plays on; "": somebody who wanders about
     seed: int = 0
 
     def __post_init__(self):
-        least = dict(count=1, horizon=1, plays=1, stride=1, looks=1)
+        least = dict(count=1, horizon=1, plays=1, stride=1, looks=1, alike=1)
         for name, low in least.items():
             if getattr(self, name) < low:
                 raise TaskError(f"{name} is {getattr(self, name)}, expected at least {low}")
@@ -137,11 +140,13 @@ def measure_returns(
     world = World(settings.env_name)
     agent = load_agent(find_checkpoint(settings.checkpoint)) if settings.checkpoint else WanderPolicy(world.num_actions)
     _check_player(settings, agent)
-    found, states = {}, 0
+    found, states, alike = {}, 0, Counter()
     for batch in range(max_batches):
         for codes, returns, number in _walk(settings, world, agent, batch):
             states += 1
-            if np.ptp(returns) >= settings.least_gap:
+            kind = int(number), int(returns.argmax())
+            if np.ptp(returns) >= settings.least_gap and alike[kind] < settings.alike:
+                alike[kind] += 1
                 found.setdefault(codes.tobytes(), (codes, returns, number))
         if len(found) >= settings.count:
             rows = list(found.values())[: settings.count]
@@ -210,7 +215,7 @@ def _letter_prompt(names: Sequence[str]) -> str:
     listed = ", ".join(f"{letter} {name}" for letter, name in zip(LETTERS, names))
     return f"You play Craftax. Answer with the letter of the action that gains most now: {listed}."
 
-
+# %% ../../nbs/tuning.actions.ipynb #4c6f01c0
 class ActionTask:
     "State to action, with the share of the state's best return as reward; TaskError for an unknown prompt or format"
 
@@ -242,22 +247,29 @@ class ActionTask:
         asked = [Question(text, self.answers[int(np.argmax(r))], tuple(r), world) for text, r, world in rows]
         train = [q for q in asked if q.group % HELD_OUT_WORLDS]
         known = {q.text for q in train}
-        return {"train": train, "held-out": [q for q in asked if q.group % HELD_OUT_WORLDS == 0 and q.text not in known]}
+        return {
+            "train": train,
+            "held-out": [q for q in asked if q.group % HELD_OUT_WORLDS == 0 and q.text not in known],
+        }
 
-    def questions(self, part: str, count: int, seed: int) -> list[Question]:
-        "At most so many questions, in an order that the seed decides"
-        order = np.random.default_rng(seed).permutation(len(self._all[part]))[:count]
-        return [self._all[part][i] for i in order]
+# %% ../../nbs/tuning.actions.ipynb #12dcc099
+@patch
+def questions(self: ActionTask, part: str, count: int, seed: int) -> list[Question]:
+    "At most so many questions, in an order that the seed decides"
+    order = np.random.default_rng(seed).permutation(len(self._all[part]))[:count]
+    return [self._all[part][i] for i in order]
 
-    def _read(self, text: str) -> int:  # -1: none
-        "The number of the action that an answer names"
-        if not self.letters:
-            return read_action(text, self.words)[0]
-        letter = text.strip(".:() ")
-        return self.answers.index(letter) if letter in self.answers else -1
+@patch
+def _read(self: ActionTask, text: str) -> int:  # -1: none
+    "The number of the action that an answer names"
+    if not self.letters:
+        return read_action(text, self.words)[0]
+    letter = text.strip(".:() ")
+    return self.answers.index(letter) if letter in self.answers else -1
 
-    def grade(self, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
-        "The share of the best return that the named action has, and whether the answer is an action alone"
-        read = [self._read(text.strip()) for text in answers]
-        share = [q.rewards[i] if i >= 0 else 0.0 for q, i in zip(questions, read, strict=True)]
-        return {"return": share, "format": [float(text.strip() in self.answers) for text in answers]}
+@patch
+def grade(self: ActionTask, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
+    "The share of the best return that the named action has, and whether the answer is an action alone"
+    read = [self._read(text.strip()) for text in answers]
+    share = [q.rewards[i] if i >= 0 else 0.0 for q, i in zip(questions, read, strict=True)]
+    return {"return": share, "format": [float(text.strip() in self.answers) for text in answers]}

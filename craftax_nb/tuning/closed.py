@@ -138,7 +138,9 @@ class ClosedGRPO:
 
     def __post_init__(self):
         if self.num_generations == 1:
-            raise TaskError("num_generations is 1, expected 0 (all answers) or at least 2: a group of one has no better")
+            raise TaskError(
+                "num_generations is 1, expected 0 (all answers) or at least 2: a group of one has no better"
+            )
         if self.scale not in SCALES:
             raise TaskError(f"scale is {self.scale!r}, expected one of {', '.join(SCALES)}")
 
@@ -191,7 +193,7 @@ def group_metrics(
         metrics["kl"] = float((probs * (log_probs - reference)).sum(-1).mean())
     return metrics
 
-
+# %% ../../nbs/tuning.closed.ipynb #59bbcd28
 @patch
 def step(
     self: ClosedGRPO,
@@ -220,7 +222,7 @@ def step(
         trained = [p for p in model.parameters() if p.requires_grad]
         norm = torch.nn.utils.clip_grad_norm_(trained, self.max_grad_norm)
         optimiser.step()
-    return out | dict(loss=float(loss), clipped=float(clipped), grad_norm=float(norm))
+    return out | dict(loss=loss.item(), clipped=clipped.item(), grad_norm=norm.item())
 
 # %% ../../nbs/tuning.closed.ipynb #1255e529
 @torch.inference_mode()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from fastcore.basics import patch
 
 # %% auto #0
 __all__ = ['HELD_OUT_SHARE', 'NUMBER_KINDS', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask', 'graded_parts',
@@ -123,20 +124,25 @@ class NumberTask:
     def weights(self) -> dict[str, float]:
         return {"right": 1.0, "format": self.format_weight}
 
-    def questions(self, part: str, count: int, seed: int) -> list[Question]:
-        rng, out = random.Random(f"{seed} {part}"), []
-        while len(out) < count:
-            text, answer = _MAKERS[self.kind](rng, self.size)
-            if is_held_out(text) == (part == "held-out"):
-                rewards = tuple(float(x == answer) for x in self.answers)
-                out.append(Question(text, answer, rewards, len(out)))
-        return out
+# %% ../../nbs/tuning.tasks.ipynb #51be3011
+@patch
+def questions(self: NumberTask, part: str, count: int, seed: int) -> list[Question]:
+    "Made-up questions of a part"
+    rng, out = random.Random(f"{seed} {part}"), []
+    while len(out) < count:
+        text, answer = _MAKERS[self.kind](rng, self.size)
+        if is_held_out(text) == (part == "held-out"):
+            rewards = tuple(float(x == answer) for x in self.answers)
+            out.append(Question(text, answer, rewards, len(out)))
+    return out
 
-    def grade(self, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
-        form, pairs = r"[AB]" if self.kind == "comparison" else r"-?\d+", list(zip(questions, answers, strict=True))
-        last = [(re.findall(rf"(?<![\w]){form}(?!\w)", text) or [""])[-1] for _, text in pairs]
-        right = [float(word == q.answer) for word, (q, _) in zip(last, pairs)]
-        return {"right": right, "format": [float(bool(re.fullmatch(form, x.strip()))) for x in answers]}
+@patch
+def grade(self: NumberTask, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
+    "Whether the last number or letter is right, and whether it is all there is"
+    form, pairs = r"[AB]" if self.kind == "comparison" else r"-?\d+", list(zip(questions, answers, strict=True))
+    last = [(re.findall(rf"(?<![\w]){form}(?!\w)", text) or [""])[-1] for _, text in pairs]
+    right = [float(word == q.answer) for word, (q, _) in zip(last, pairs)]
+    return {"right": right, "format": [float(bool(re.fullmatch(form, x.strip()))) for x in answers]}
 
 # %% ../../nbs/tuning.tasks.ipynb #015b8694
 def graded_parts(
@@ -191,7 +197,9 @@ def _check_answers(task: VerifiedTask, questions: Sequence[Question]) -> None:
     none = total_reward(task, graded_parts(task, questions, [""] * len(questions)))
     if (bad := np.flatnonzero(best <= none)).size:
         q = questions[bad[0]]
-        raise TaskError(f"task {task.name} grades its known answer {q.answer!r} to {q.text[-60:]!r} no higher than none")
+        raise TaskError(
+            f"task {task.name} grades its known answer {q.answer!r} to {q.text[-60:]!r} no higher than none"
+        )
     for q in questions if task.answers else ():
         if q.answer not in task.answers or len(q.rewards) != len(task.answers):
             wanted = f"one of {len(task.answers)} answers with a reward for each"

@@ -100,13 +100,11 @@ def with_adapter(model, name: str, rank: int, seed: int = 0):
 # %% ../../nbs/tuning.train.ipynb #cb787aaa
 @patch
 def update(self: Tuner) -> dict[str, float]:
-    "One step on a batch that follows from the seed and the step alone; its metrics. Diverged for a loss that isn't finite"
+    "One step on a batch that the seed and the step decide, and its metrics; Diverged where one isn't finite"
     which = np.random.default_rng((self.seed, self.step)).permutation(len(self.questions))[: self.grpo.batch_size]
     luck = (self.seed, self.step, 1)
     with torch_threads(self.threads):
-        metrics = self.grpo.step(
-            self.model, self.optimiser, self.prompts, self.table, which, luck, self.reference
-        )
+        metrics = self.grpo.step(self.model, self.optimiser, self.prompts, self.table, which, luck, self.reference)
     self.step += 1
     check_finite(metrics, self.step, self.grpo.lr)
     return metrics
