@@ -259,6 +259,7 @@ def questions(self: ActionTask, part: str, count: int, seed: int) -> list[Questi
     order = np.random.default_rng(seed).permutation(len(self._all[part]))[:count]
     return [self._all[part][i] for i in order]
 
+
 @patch
 def _read(self: ActionTask, text: str) -> int:  # -1: none
     "The number of the action that an answer names"
@@ -266,6 +267,7 @@ def _read(self: ActionTask, text: str) -> int:  # -1: none
         return read_action(text, self.words)[0]
     letter = text.strip(".:() ")
     return self.answers.index(letter) if letter in self.answers else -1
+
 
 @patch
 def grade(self: ActionTask, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:

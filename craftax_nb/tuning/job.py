@@ -5,6 +5,7 @@
 # %% ../../nbs/tuning.job.ipynb #cb37fcef
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,11 +21,12 @@ from .actions import ActionSettings, ActionTask
 from .closed import ClosedGRPO
 from .forecast import ForecastTask
 from .tasks import NUMBER_KINDS, Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
-from .train import Tuner
+from .train import Tuner, tune
 from .words import word_model
 
 # %% auto #0
-__all__ = ['TUNING_CURVES', 'make_task', 'base_model', 'make_tuner', 'plot_tuning', 'tuning_conclusion']
+__all__ = ['TUNING_CURVES', 'make_task', 'base_model', 'make_tuner', 'run_tuning', 'written_baselines', 'plot_tuning',
+           'tuning_conclusion']
 
 # %% ../../nbs/tuning.job.ipynb #07ca4274
 def make_task(
@@ -79,6 +81,41 @@ def make_tuner(run) -> tuple[Tuner, Baselines]:
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_grpo: {e}") from None
     return tuner, baselines(task.answers, tuner.held_questions)
+
+# %% ../../nbs/tuning.job.ipynb #207daef7
+def run_tuning(run) -> Baselines:
+    "Trains to the end, by whichever learner the run names; what is reached without reading the questions"
+    p = run.params
+    if p["learner"] == "trl":
+        return _tune_by_trl(run)
+    tuner, known = make_tuner(run)
+    counts = f"{len(tuner.questions)} questions, {len(tuner.held_questions)} held out"
+    print(f"{tuner.task.name}: {counts}; {known}", flush=True)
+    tune(tuner, run, p["steps"], p["measure_every"], p["checkpoint_every"])
+    return known
+
+
+def _tune_by_trl(run) -> Baselines:
+    "As `run_tuning`, by what the model writes"
+    from craftax_nb.tuning.trl import check_group, require_trl, tune_written
+
+    p = run.params
+    try:
+        require_trl()
+        check_group(p["batch_size"], p["num_generations"] or 8)
+        task = make_task(p)
+        known = written_baselines(task.questions("held-out", p["held_questions"], p["seed"]), sum(task.weights.values()))
+        tune_written(run, task, base_model(run, task))
+    except (TaskError, ModelError) as e:
+        raise ParameterError(f"train_grpo: {e}") from None
+    return known
+
+
+def written_baselines(questions, most: float) -> Baselines:
+    "Without a list of answers: the known answer that is right most often, and nothing by chance"
+    counts = Counter(q.answer for q in questions)
+    answer, count = counts.most_common(1)[0]
+    return Baselines(0.0, most - 1 + count / len(questions), answer, most)
 
 # %% ../../nbs/tuning.job.ipynb #6ee44bf8
 TUNING_CURVES = {
