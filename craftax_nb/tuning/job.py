@@ -104,7 +104,9 @@ def _tune_by_trl(run) -> Baselines:
         require_trl()
         check_group(p["batch_size"], p["num_generations"] or 8)
         task = make_task(p)
-        known = written_baselines(task.questions("held-out", p["held_questions"], p["seed"]), sum(task.weights.values()))
+        known = written_baselines(
+            task.questions("held-out", p["held_questions"], p["seed"]), sum(task.weights.values())
+        )
         tune_written(run, task, base_model(run, task))
     except (TaskError, ModelError) as e:
         raise ParameterError(f"train_grpo: {e}") from None

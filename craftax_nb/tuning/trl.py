@@ -199,7 +199,9 @@ def _callback(run, measure, measure_every: int, about: dict):
                 control.should_save = control.should_training_stop = True
 
         def on_save(self, args, state, control, model=None, processing_class=None, **more):
-            save_written(model, processing_class, run.checkpoint_dir(state.global_step), about | {"step": state.global_step})
+            save_written(
+                model, processing_class, run.checkpoint_dir(state.global_step), about | {"step": state.global_step}
+            )
 
     return Follow()
 
