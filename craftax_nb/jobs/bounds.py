@@ -77,8 +77,13 @@ BOUNDS |= {  # of a world model
 BOUNDS |= {  # of tuning a language model
     **{"num_generations": Bound(2, 1e4, beside=(0,)), "format_weight": Bound(0, 1e3), "lora_rank": Bound(0, 1e4)},
     **{"completion_tokens": Bound(1, 1e5)},
-    **{"train_questions": Bound(1, 1e6), "held_questions": Bound(2, 1e6), "plays": Bound(1, 1e4)},
-    **{"task_size": Bound(1, 12), "measure_every": Bound(1, 1e12)},
+    **{
+        "train_questions": Bound(1, 1e6),
+        "held_questions": Bound(2, 1e6),
+        "plays": Bound(1, 1e4),
+        "problems": Bound(1, 1e4),
+    },
+    **{"task_size": Bound(1, 12), "measure_every": Bound(1, 1e12), "proposer_lr": Bound(1e-12, 1)},
 }
 OWN_BOUNDS = {  # job -> parameter -> Bound
     "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},

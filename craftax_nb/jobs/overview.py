@@ -21,6 +21,7 @@ MAIN_FIGURES = {  # of a job: beginnings of results' names, the first that a run
     **dict.fromkeys(("train_ppo", "train_dreamer"), ["recent_return", "return"]),
     "label": ["labels"],
     "train_grpo": ["held_reward"],
+    "train_selfplay": ["learnability"],
     "evaluate": ["return"],
     "ablate": ["conclusion"],
     "probe_values": ["conclusion"],

@@ -31,6 +31,7 @@ DEBUG_SIZES = {  # job -> parameter -> value
     "play_llm": dict(episodes=2, max_steps=4, slots=2, history=1, answer_tokens=8),
     "train_grpo": dict(steps=12, train_questions=24, held_questions=6, batch_size=12, plays=1)
     | dict(measure_every=4, checkpoint_every=6),
+    "train_selfplay": dict(steps=6, batch_size=8, problems=1, measure_every=3, checkpoint_every=3),
     "inspect": dict(checkpoint="sample/ppo"),  # whose V needs no language model
     "import_data": {},
     "study": {"size": "debug"},

@@ -230,7 +230,7 @@ def tune_written(
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     questions, held = (task.questions(part, p[n], p["seed"]) for part, n in _PARTS.items())
     from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder(model), padding_side="left")
@@ -246,6 +246,7 @@ def tune_written(
         model=lm, reward_funcs=functions, args=GRPOConfig(**settings, reward_weights=weights), train_dataset=data,
         processing_class=tokenizer, peft_config=adapter,
     )  # fmt: skip
+    trainer.remove_callback(PrinterCallback)
     if adapter:
         trainer.model.peft_config["default"].base_model_name_or_path = model
     measure = lambda: measure_written(trainer.model, tokenizer, task, held, p["completion_tokens"])
