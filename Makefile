@@ -10,7 +10,7 @@ JAX_CUDA ?= $(shell driver=$$(nvidia-smi --query-gpu=driver_version --format=csv
 	if [ "$$driver" -ge 580 ]; then echo 13; elif [ "$$driver" -ge 525 ]; then echo 12; fi 2>/dev/null)
 .DEFAULT_GOAL := help
 FORCE:
-.PHONY: FORCE help setup setup-vllm setup-llamacpp demo test test-all test-services bench bench-gpu lab sample figures readme docs clean
+.PHONY: FORCE help setup setup-vllm setup-llamacpp setup-tuning demo test test-all test-services bench bench-gpu lab sample figures readme docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -46,6 +46,12 @@ setup-llamacpp: .venv/.stamp-llamacpp ## install llama.cpp behind an OpenAI-comp
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[llamacpp]'
 	@touch $@
 
+setup-tuning: .venv/.stamp-tuning ## install TRL and peft, with which language models are tuned by what they write or by adapters, into .venv
+
+.venv/.stamp-tuning: .venv/.stamp pyproject.toml constraints.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[tuning]'
+	@touch $@
+
 demo: setup ## the whole chain in runs/demo, then its summary.html; FRESH=1 does everything again
 	$(BIN)/python -m craftax_nb.demo.run $(if $(FRESH),--fresh)
 
@@ -58,6 +64,7 @@ test-all: setup ## the core tests and the slow cells; NB as for test
 test-services: setup ## tests with real services: Redis, browser, SLURM, faults, vLLM, llama.cpp
 	@$(MAKE) --no-print-directory setup-vllm || echo "SKIPPED: vLLM does not install here, so test_vllm checks nothing"
 	@$(MAKE) --no-print-directory setup-llamacpp || echo "SKIPPED: llama.cpp does not install here, so test_llamacpp checks nothing"
+	@$(MAKE) --no-print-directory setup-tuning || echo "SKIPPED: TRL does not install here, so tuning.trl checks no training"
 	$(BIN)/python .ci/test.py --services $(NB)
 
 bench: setup ## all benchmarks, or one: make bench B=name

@@ -14,7 +14,8 @@ NBS = ROOT / "nbs"
 PACKAGE = "craftax_nb"
 
 ROOMS = """
-    world data lm play labelling workers serving nets jobs online worldmodel offline evaluation probing widgets demo
+    world data lm play labelling workers serving nets jobs online worldmodel tuning
+    offline evaluation probing widgets demo
 """.split()
 INTERACTIVE = ["inspect", "play", "runs"]
 DIRECTIVE = re.compile(r"^#\s*\|\s*(\w+):?\s*(.*)$")

@@ -74,6 +74,17 @@ BOUNDS |= {  # of a world model
     **{"train_ratio": Bound(1e-3, 1e4), "replay_size": Bound(1, 1e9), "warmup": Bound(0, 1e9)},
     **{"horizon": Bound(2, 1e6), "imagine_steps": Bound(1, 1e3), "imagine_from": Bound(0, 1e4)},
 }
+BOUNDS |= {  # of tuning a language model
+    **{"num_generations": Bound(2, 1e4, beside=(0,)), "format_weight": Bound(0, 1e3), "lora_rank": Bound(0, 1e4)},
+    **{"completion_tokens": Bound(1, 1e5)},
+    **{
+        "train_questions": Bound(1, 1e6),
+        "held_questions": Bound(2, 1e6),
+        "plays": Bound(1, 1e4),
+        "problems": Bound(1, 1e4),
+    },
+    **{"task_size": Bound(1, 12), "measure_every": Bound(1, 1e12), "proposer_lr": Bound(1e-12, 1)},
+}
 OWN_BOUNDS = {  # job -> parameter -> Bound
     "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 10)}),
@@ -81,6 +92,7 @@ OWN_BOUNDS = {  # job -> parameter -> Bound
     "evaluate": {"cadence": Bound(0, 1e3)},
     "ablate": {"episodes": Bound(0, 1e6)},
     "play_llm": {"slots": Bound(1, 32)},
+    "train_grpo": {"horizon": Bound(1, 1e4)},
 }
 
 
@@ -96,6 +108,16 @@ _OFFLINE = {
     "vector_pooling": ("mean", "attention", "concat"),
     "precision": ("auto", "float32", "bfloat16"),
 }
+_TUNING = {
+    "task": ("action", "forecast-facing", "forecast-health", "arithmetic", "counting", "comparison"),
+    "learner": ("closed", "trl"),
+    "scale": ("none", "group"),
+    "text_format": ("filtered", "full", "nearest"),
+    "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
+    "device": ("auto", "cpu", "cuda"),
+}
+
+# %% ../../nbs/jobs.bounds.ipynb #91512778
 CHOICES = {  # job -> parameter -> what it may be
     "train_ppo": {
         "env_name": tuple(f"Craftax{game}-{kind}-v1" for kind in ("Symbolic", "Pixels") for game in ("", "-Classic")),
@@ -120,6 +142,7 @@ CHOICES = {  # job -> parameter -> what it may be
     "import_data": {"kind": ("auto", "npz", "minari", "huggingface"), "pooling": ("", "mean", "last")},
     "probe_values": {"base_policy": ("checkpoint", "random")},
     "study": {"size": ("debug", "cpu", "gpu")},
+    "train_grpo": _TUNING,
     "play_llm": {
         "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
         "choice": ("score", "choose", "think"),

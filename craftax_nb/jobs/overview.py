@@ -20,6 +20,8 @@ __all__ = ['MAIN_FIGURES', 'ANY_JOB', 'LEAST_WIDTH', 'FEW_POINTS', 'main_figure'
 MAIN_FIGURES = {  # of a job: beginnings of results' names, the first that a run has
     **dict.fromkeys(("train_ppo", "train_dreamer"), ["recent_return", "return"]),
     "label": ["labels"],
+    "train_grpo": ["held_reward"],
+    "train_selfplay": ["learnability"],
     "evaluate": ["return"],
     "ablate": ["conclusion"],
     "probe_values": ["conclusion"],

@@ -29,6 +29,9 @@ DEBUG_SIZES = {  # job -> parameter -> value
     "probe_values": dict(suites="energy,zombie", labelled_suites="energy", bases=2, base_steps=5, meadows=0)
     | dict(data_bases=2, num_seeds=0, language_states=2, linear_states=200),
     "play_llm": dict(episodes=2, max_steps=4, slots=2, history=1, answer_tokens=8),
+    "train_grpo": dict(steps=12, train_questions=24, held_questions=6, batch_size=12, plays=1)
+    | dict(measure_every=4, checkpoint_every=6),
+    "train_selfplay": dict(steps=6, batch_size=8, problems=1, measure_every=3, checkpoint_every=3),
     "inspect": dict(checkpoint="sample/ppo"),  # whose V needs no language model
     "import_data": {},
     "study": {"size": "debug"},
