@@ -174,7 +174,7 @@ def compare_at_once():
 def compile_once():
     """Has processes that compile the same function at the same time do so once.
 
-    The second waits for the first and reads what it wrote to the compile cache. A function that steps Craftax takes 20 s.
+    The second waits for the first and reads what it wrote to the compile cache. What steps Craftax takes 20 s.
     """
     from filelock import FileLock
     from jax._src import compiler
