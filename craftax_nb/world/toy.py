@@ -52,12 +52,14 @@ class ToyWorld(World):
         ways = jnp.array([(0, 0), *DIRECTIONS.values()], jnp.int32)  # of the actions from 1 on, which walk
         position = state.player_position + ways[jnp.where(action < len(ways), action, 0)]
         hurt, used = jax.random.bernoulli(key, HURT), state.achievements.at[action].set(True)
-        reward = (used & ~state.achievements).sum() - 0.1 * hurt
+        reward, clock = (used & ~state.achievements).sum() - 0.1 * hurt, state.timestep + 1
         state = state.replace(
+            player_food=(9 - clock % 10).astype(state.player_food.dtype),
+            player_drink=(9 - clock // 10 % 10).astype(state.player_drink.dtype),
             player_position=jnp.clip(position, 0, state.map.shape[-1] - 1),
             player_health=state.player_health - hurt.astype(state.player_health.dtype),
             achievements=used,
-            timestep=state.timestep + 1,
+            timestep=clock,
         )
         over = state.player_health <= 0
         return state, reward.astype(jnp.float32), over, ~over & (state.timestep >= self.max_timesteps)
