@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,10 +83,16 @@ def plan_study(
     # beside the study's folder: inside, they would count as what an unfinished run left
     shares = study.folder.with_name(f"{study.folder.name}-shares")
     parts = {share: share_of(data, share, shares) for share in study.size.shares}
-    stages = _label_stages(study, dim) | _train_stages(study, parts, data.hash, width)
+    stages = _label_stages(study, dim)
+    for algorithm in study.size.algorithms:  # what was planned comes first, so that a study that is cut has it
+        stages[f"train {algorithm}"] = _train_stage(study, algorithm, parts, data.hash, width)
+        settings = [setting_name(algorithm, share) for share in parts]
+        stages[f"evaluate {algorithm}"] = _evaluation_stage(study, settings)
+        stages.setdefault("probe", _probe_stage(study))
     if study.size.online:
-        stages["online"] = _online_stage(study, augmented)
-    return replace(study, stages=stages | _evaluation_stage(study) | _probe_stage(study))
+        stages["train ppo"] = _online_stage(study, augmented)
+        stages["evaluate ppo"] = _evaluation_stage(study, ["ppo"])
+    return replace(study, stages=stages)
 
 # %% ../../nbs/evaluation.study.ipynb #06ca64e3
 def share_of(data, share: float, folder: Path) -> str:
@@ -143,21 +149,18 @@ def arm_run_name(setting: str, arm: str) -> str:
     return f"{setting}-{arm.replace(' ', '-')}"
 
 # %% ../../nbs/evaluation.study.ipynb #87239bc7
-def _train_stages(study: StudyPlan, parts: Mapping[float, str], data_hash: str, width: int) -> dict[str, Sweep]:
-    "The offline runs of all arms, algorithm by algorithm"
-    stages = {}
-    for algorithm in study.size.algorithms:
-        runs = {}
-        for share, data in parts.items():
-            for name, arm in study.arms.items():
-                given = {**study.size.train, "data": data}
-                if algorithm == "awr":
-                    half = max(1, given["steps"] // 2)
-                    given |= {"critic_steps": min(200, half), "actor_steps": min(1000, half)}
-                given |= {"width": width} if arm.plain else _reads(study, arm, data_hash)
-                runs[arm_run_name(setting_name(algorithm, share), name)] = given | {"seeds": study.size.seeds}
-        stages[f"train {algorithm}"] = _sweep(study, f"train_{algorithm}", runs)
-    return stages
+def _train_stage(study: StudyPlan, algorithm: str, parts: Mapping[float, str], data_hash: str, width: int) -> Sweep:
+    "The runs of all arms with one offline algorithm"
+    runs = {}
+    for share, data in parts.items():
+        for name, arm in study.arms.items():
+            given = {**study.size.train, "data": data, "seeds": study.size.seeds}
+            if algorithm == "awr":
+                half = max(1, given["steps"] // 2)
+                given |= {"critic_steps": min(200, half), "actor_steps": min(1000, half)}
+            given |= {"width": width} if arm.plain else _reads(study, arm, data_hash)
+            runs[arm_run_name(setting_name(algorithm, share), name)] = given
+    return _sweep(study, f"train_{algorithm}", runs)
 
 # %% ../../nbs/evaluation.study.ipynb #3437a370
 def _reads(study: StudyPlan, arm: Arm, data_hash: str) -> dict:
@@ -203,22 +206,22 @@ def shifted_settings(study: StudyPlan) -> list[str]:
     return [setting for setting in settings if setting in (settings[0], "ppo")]
 
 # %% ../../nbs/evaluation.study.ipynb #46103b75
-def _evaluation_stage(study: StudyPlan) -> dict[str, Sweep]:
-    "Everybody plays the same worlds, in some settings also shifted"
+def _evaluation_stage(study: StudyPlan, settings: Sequence[str]) -> Sweep:
+    "The agents of some settings play the same worlds, in some settings also shifted ones"
     runs, size = {}, study.size
     common = {"episodes": size.episodes, "labelled_episodes": 0, "max_steps": size.max_steps}
     common |= {"video_steps": 0, "every_step": False, "slots": min(32, size.episodes)}
-    for setting in settings_of_study(study):
+    for setting in settings:
         names = [path for paths in agents_of(study, setting).values() for path in paths]
         shift = {"shift": ", ".join(size.shifts)} if setting in shifted_settings(study) else {}
         runs[f"evaluate-{setting}"] = {**common, "checkpoint": ",".join(names), **shift}
-    return {"evaluate": _sweep(study, "evaluate", runs)}
+    return _sweep(study, "evaluate", runs)
 
 # %% ../../nbs/evaluation.study.ipynb #f906a03e
 PROBED = ("no language", "words")  # arms that are asked what they know, in the first setting, by their first seed
 
 
-def _probe_stage(study: StudyPlan) -> dict[str, Sweep]:
+def _probe_stage(study: StudyPlan) -> Sweep:
     "What the value function reacts to, with words and without"
     setting = settings_of_study(study)[0]
     agents = agents_of(study, setting)
@@ -226,7 +229,7 @@ def _probe_stage(study: StudyPlan) -> dict[str, Sweep]:
     small = {"bases": 8, "num_seeds": 0, "rollouts": 8, "rollout_steps": 100, "rollout_bases": 4}
     small |= {"labelled_suites": "zombie,arrow,health,energy,diamond"}
     given = {"checkpoint": ",".join(names), "data": study.size.data} | ({} if study.name == "debug" else small)
-    return {"probe": _sweep(study, "probe_values", {f"probe-{setting}": given})}
+    return _sweep(study, "probe_values", {f"probe-{setting}": given})
 
 # %% ../../nbs/evaluation.study.ipynb #723315f4
 ASKING = 15  # episodes without a language model that take as long as one in which one is asked
@@ -302,8 +305,14 @@ class StudyError(RuntimeError):
 
 # %% ../../nbs/evaluation.study.ipynb #e93c838e
 @patch
-def run(self: StudyPlan, at_once: int = 2) -> None:
+def run(
+    self: StudyPlan,
+    at_once: int = 2,
+    until: str = "",  # the last stage that is run; "": all are
+) -> None:
     "Runs what is left, stage by stage; raises `StudyError` at the end of a stage in which a run failed"
+    if until and until not in self.stages:
+        raise StudyError(f"until is {until!r}, expected one of the stages {', '.join(self.stages)}, or nothing")
     progress = RunningSteps()
     for stage, sweep in self.stages.items():
         todo = sweep.todo
@@ -311,7 +320,10 @@ def run(self: StudyPlan, at_once: int = 2) -> None:
             problems = list(pool.map(lambda i, s=sweep, t=stage: _run_one(s, i, t, progress), todo))
         if failed := [(sweep.folders[i].name, why) for i, why in zip(todo, problems, strict=True) if why]:
             name, why = failed[0]
-            raise StudyError(f"{len(failed)} of {len(todo)} runs of the stage {stage} failed, first {name}: {why}")
+            failures = f"{len(failed)} of {len(todo)} runs of the stage {stage} failed, first {name}: {why}"
+            raise StudyError(f"{failures}; the same command goes on from there")
+        if stage == until:
+            return
 
 # %% ../../nbs/evaluation.study.ipynb #c5233ee1
 def _run_one(sweep: Sweep, i: int, stage: str, progress: RunningSteps) -> str:

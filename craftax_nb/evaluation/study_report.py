@@ -18,11 +18,12 @@ from .exploration import Explored, exploration_table, explored
 from .protocol import Protocol, compare_arms, findings
 from .study import StudyError, StudyPlan, agents_of, settings_of_study, shifted_settings
 from ..jobs.files import resolve, whole_file
+from ..jobs.runs import read_status
 from ..nets.agent import load_agent
 
 # %% auto #0
-__all__ = ['outcomes', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights', 'weights_of', 'online_exploration',
-           'study_findings', 'plot_arms', 'write_pdf']
+__all__ = ['outcomes', 'evaluated_settings', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights', 'weights_of',
+           'online_exploration', 'study_findings', 'plot_arms', 'write_pdf']
 
 # %% ../../nbs/evaluation.study_report.ipynb #114c347c
 def outcomes(
@@ -38,6 +39,14 @@ def outcomes(
             raise StudyError(f"evaluate-{setting} has no episodes of {missing[0]}: run the stage evaluate again")
         out[arm] = means[paths].to_numpy()
     return out
+
+# %% ../../nbs/evaluation.study_report.ipynb #2badcbb7
+def evaluated_settings(
+    study: StudyPlan,
+) -> list[str]:
+    "The settings whose agents have played, in their order; the planned comparisons are in the study's first"
+    status = lambda setting: read_status(study.folder / f"evaluate-{setting}")["status"]
+    return [setting for setting in settings_of_study(study) if status(setting) == "finished"]
 
 # %% ../../nbs/evaluation.study_report.ipynb #b484865c
 def mean_interval(
@@ -56,7 +65,7 @@ def returns_table(
 ) -> pd.DataFrame:  # a row for each setting and arm
     "Mean return over seeds of every arm in every setting, in points, with its 95 % interval"
     rows = []
-    for setting in settings_of_study(study):
+    for setting in evaluated_settings(study):
         for arm, values in outcomes(study, setting).items():
             rows.append((setting, arm, len(values), *mean_interval(values)))
     return pd.DataFrame(rows, columns=["setting", "arm", "seeds", "return", "low", "high"])
@@ -67,7 +76,7 @@ def kept_by_arm(
 ) -> pd.DataFrame:  # a row for each setting, shift and arm
     "The share of the return that the seeds of an arm keep under each shift, with its 95 % interval over seeds"
     rows = []
-    for setting in shifted_settings(study):
+    for setting in [s for s in evaluated_settings(study) if s in shifted_settings(study)]:
         kept = pd.read_csv(study.folder / f"evaluate-{setting}" / "kept.csv")
         for arm, paths in agents_of(study, setting).items():
             for shift, own in kept[kept["agent"].isin(paths)].groupby("shift", sort=False):
@@ -106,7 +115,7 @@ def online_exploration(
 ) -> pd.DataFrame:  # a row an arm; empty without PPO
     "What PPO explored in the episodes that it stored, at equal numbers of steps; whole runs are resampled"
     arms, runs = {}, {}
-    for arm, paths in agents_of(study, "ppo").items() if study.size.online else ():
+    for arm, paths in agents_of(study, "ppo").items() if "ppo" in evaluated_settings(study) else ():
         parts = []
         for path in paths:
             data = load_dataset(path)
@@ -122,7 +131,7 @@ def study_findings(
     protocol: Protocol,
 ) -> list[str]:
     "The planned comparisons, then everything else that the tables show, called exploratory"
-    primary, *others = settings_of_study(study)
+    primary, *others = evaluated_settings(study)
     table = compare_arms(protocol, outcomes(study, primary))
     lines = findings(protocol, table)
     confirmed = int(table["confirmed"].sum())
@@ -136,6 +145,8 @@ def study_findings(
                     f"Exploratory, {setting}: {ours} - {other} is {mean:+.2f} points [{low:.2f}, {high:.2f}] "
                     f"({len(values[ours])} seeds)."
                 )
+    if later := [s for s in settings_of_study(study) if s not in (primary, *others)]:
+        lines.append(f"Not evaluated yet: {', '.join(later)}.")
     return lines + _kept_sentences(kept_by_arm(study), primary)
 
 # %% ../../nbs/evaluation.study_report.ipynb #b7a1dbe9
