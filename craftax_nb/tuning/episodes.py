@@ -14,17 +14,20 @@ import numpy as np
 import torch
 
 from ..lm.backends import torch_threads
-from ..play.episodes import EpisodePlayer, episode_keys
+from ..play.episodes import WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.policy import draw_actions
 from ..play.types import Record
+from .actions import ActionSettings, ActionTask, WanderPolicy
 from .closed import ClosedGRPO, answer_log_probs, clipped_objective, closed_prompts
 from .tasks import TaskError
+from .train import Tuner, check_finite
+from .trl import check_group
 from ..world.env import World
-from ..world.rules import stack
+from ..world.rules import stack, unstack
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['AnsweringPolicy', 'EpisodeSettings', 'play_groups', 'episode_step']
+__all__ = ['AnsweringPolicy', 'EpisodeSettings', 'play_groups', 'episode_step', 'EpisodeTuner', 'wandered_states']
 
 # %% ../../nbs/tuning.episodes.ipynb #c92c4c6f
 @dataclass
@@ -136,3 +139,43 @@ def episode_step(
     return {k: float(x) for k, x in about.items()} | dict(
         loss=losses, clipped=clipped, grad_norm=norm.item(), entropy=entropy
     )
+
+# %% ../../nbs/tuning.episodes.ipynb #ec704c21
+class EpisodeTuner(Tuner):
+    "A tuner whose steps are groups of plays from states that somebody wandered to; its task is an `ActionTask`"
+
+    def __init__(self, task: ActionTask, grpo: ClosedGRPO, model: str, turns: int, **options):
+        super().__init__(task, grpo, model, **options)
+        generations = grpo.num_generations or 8
+        check_group(grpo.batch_size, generations)
+        self.settings = EpisodeSettings(turns, generations, task.settings.gamma)
+        self.world = World(task.settings.env_name)
+        self.policy = AnsweringPolicy(
+            self.model, self.tokenizer, task.answers, task.system, task.text_format, self.threads
+        )
+        self.pool = wandered_states(self.world, 8 * WORLDS_AT_ONCE, self.seed + 1)
+
+    def update(self) -> dict[str, float]:
+        "Plays groups from a few states, and learns from them"
+        rng = np.random.default_rng((self.seed, self.step))
+        chosen = rng.permutation(len(self.pool))[: self.grpo.batch_size // self.settings.num_generations]
+        states, luck = [self.pool[i] for i in chosen], int(rng.integers(2**31))
+        record, returns = play_groups(self.policy, self.world, states, self.settings, luck)
+        with torch_threads(self.threads):
+            metrics = episode_step(self.grpo, self.model, self.optimiser, self.policy, record, returns)
+        self.step += 1
+        check_finite(metrics, self.step, self.grpo.lr)
+        return metrics
+
+
+def wandered_states(world: World, count: int, seed: int, stride: int = 8) -> list:
+    "States of one environment each, to which somebody wandered; the worlds are those of the seed"
+    walker, states = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE), []
+    walker.start_episodes(0, WORLDS_AT_ONCE)
+    while len(states) < count:
+        walker.advance(stride, world.max_timesteps)
+        alive = np.asarray(walker.blocks[0].alive)
+        if not alive.any():
+            raise TaskError(f"everybody died after {len(states)} of {count} states; ask for fewer")
+        states += [state for state, lives in zip(unstack(walker.blocks[0].states), alive) if lives]
+    return states[:count]
