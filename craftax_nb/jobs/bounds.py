@@ -76,7 +76,7 @@ BOUNDS |= {  # of a world model
 }
 BOUNDS |= {  # of tuning a language model
     **{"num_generations": Bound(2, 1e4, beside=(0,)), "format_weight": Bound(0, 1e3), "lora_rank": Bound(0, 1e4)},
-    **{"completion_tokens": Bound(1, 1e5)},
+    **dict.fromkeys("completion_tokens turns".split(), Bound(1, 1e5)),
     **{
         "train_questions": Bound(1, 1e6),
         "held_questions": Bound(2, 1e6),
@@ -109,7 +109,7 @@ _OFFLINE = {
     "precision": ("auto", "float32", "bfloat16"),
 }
 _TUNING = {
-    "task": ("action", "forecast-facing", "forecast-health", "arithmetic", "counting", "comparison"),
+    "task": ("action", "episode", "forecast-facing", "forecast-health", "arithmetic", "counting", "comparison"),
     "learner": ("closed", "trl"),
     "scale": ("none", "group"),
     "text_format": ("filtered", "full", "nearest"),

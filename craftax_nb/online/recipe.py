@@ -14,7 +14,7 @@ import numpy as np
 
 from ..jobs.files import read_json, resolve
 from ..jobs.params import ParameterError
-from ..lm.models import ModelError, find_model
+from ..lm.models import ModelError, find_model, model_in
 from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
 from ..play.hidden import HiddenStore
@@ -59,7 +59,7 @@ def named_recipe(
     try:
         if path.is_file():
             return Recipe.load(path), None
-        if path.is_dir() and not (path / "config.json").exists():
+        if path.is_dir() and not model_in(path):
             return _of_labels(path)
         recipe = recipe_of(name)
         if recipe.model != ORACLE:

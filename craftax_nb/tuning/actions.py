@@ -230,6 +230,7 @@ class ActionTask:
         if text_format not in TEXT_FORMATS:
             raise TaskError(f"text_format is {text_format!r}, expected one of {', '.join(TEXT_FORMATS)}")
         self.name, self.settings, world = "action", settings, World(settings.env_name)
+        self.text_format = text_format
         self.words, self.letters = action_words(world, text_format), prompt == "letters"
         self.answers = tuple(LETTERS[: len(self.words)] if self.letters else self.words)
         self.weights = {"return": 1.0, "format": format_weight}

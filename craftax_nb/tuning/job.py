@@ -19,6 +19,7 @@ from ..jobs.params import ParameterError
 from ..lm.models import ModelError
 from .actions import ActionSettings, ActionTask
 from .closed import ClosedGRPO
+from .episodes import EpisodeTuner
 from .forecast import ForecastTask
 from .tasks import NUMBER_KINDS, Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
 from .train import Tuner, tune
@@ -35,7 +36,7 @@ def make_task(
     "The task that is trained on, looked at before a model is loaded; TaskError where it can't be"
     if p["task"] in NUMBER_KINDS:
         task = NumberTask(p["task"], p["task_size"], p["format_weight"])
-    elif p["task"] == "action":
+    elif p["task"] in ("action", "episode"):
         count = _wanted_states(p)
         settings = ActionSettings(
             p["env_name"], count, p["horizon"], p["plays"], p["gamma"], checkpoint=p["checkpoint"], seed=p["seed"]
@@ -77,7 +78,10 @@ def make_tuner(run) -> tuple[Tuner, Baselines]:
         grpo, task = ClosedGRPO(**{name: p[name] for name in names}), make_task(p)
         sizes = dict(train=p["train_questions"], held_out=p["held_questions"], seed=p["seed"])
         how = dict(lora_rank=p["lora_rank"], device=p["device"], threads=p["threads"])
-        tuner = Tuner(task, grpo, base_model(run, task), **sizes, **how)
+        if p["task"] == "episode":
+            tuner = EpisodeTuner(task, grpo, base_model(run, task), p["turns"], **sizes, **how)
+        else:
+            tuner = Tuner(task, grpo, base_model(run, task), **sizes, **how)
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_grpo: {e}") from None
     return tuner, baselines(task.answers, tuner.held_questions)

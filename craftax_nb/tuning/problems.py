@@ -14,7 +14,7 @@ from .sandbox import run_apart
 from .tasks import Question, TaskError
 
 # %% auto #0
-__all__ = ['VALUES', 'CHOICES_OF_PROGRAM', 'PROBLEM_ANSWERS', 'TEMPLATES', 'Template', 'random_program', 'run_programs',
+__all__ = ['VALUES', 'CHOICES_OF_PROGRAM', 'PROBLEM_ANSWERS', 'PROBLEM_KINDS', 'ProblemKind', 'random_program', 'run_programs',
            'make_problems', 'solved_share', 'learnability', 'guess_chance']
 
 # %% ../../nbs/tuning.problems.ipynb #c924e892
@@ -24,7 +24,7 @@ PROBLEM_ANSWERS = (*map(str, range(VALUES)), *CHOICES_OF_PROGRAM)
 
 
 @dataclass(frozen=True)
-class Template:
+class ProblemKind:
     "What a proposer chooses"
 
     kind: str  # deduction: what comes out; abduction: what went in; induction: which program
@@ -34,10 +34,10 @@ class Template:
         return f"{self.kind}-{self.steps}"
 
 
-TEMPLATES = (
-    *(Template("deduction", steps) for steps in range(4)),
-    *(Template("abduction", steps) for steps in range(4)),
-    *(Template("induction", steps) for steps in range(1, 4)),
+PROBLEM_KINDS = (
+    *(ProblemKind("deduction", steps) for steps in range(4)),
+    *(ProblemKind("abduction", steps) for steps in range(4)),
+    *(ProblemKind("induction", steps) for steps in range(1, 4)),
 )
 
 # %% ../../nbs/tuning.problems.ipynb #72ff6dba
@@ -72,7 +72,7 @@ def f(i, x):
 
 # %% ../../nbs/tuning.problems.ipynb #937ecb4e
 def make_problems(
-    templates: Sequence[Template],
+    templates: Sequence[ProblemKind],
     rng: np.random.Generator,
 ) -> list[Question]:
     "A verified problem of each template; TaskError where the sandbox runs nothing"
@@ -84,7 +84,7 @@ def make_problems(
     return [_problem(t, p, values, rng) for t, p, values in zip(templates, drawn, outputs)]
 
 
-def _problem(template: Template, programs: list[str], values: list[list[int]], rng) -> Question:
+def _problem(template: ProblemKind, programs: list[str], values: list[list[int]], rng) -> Question:
     "The text of a problem, and the reward of every answer"
     x, right = int(rng.integers(VALUES)), int(rng.integers(len(programs)))
     inside = ["; ".join(line.strip() for line in p.splitlines()[1:-1]) or "x = x" for p in programs]
@@ -99,7 +99,7 @@ def _problem(template: Template, programs: list[str], values: list[list[int]], r
         text = f"{listed} Which one: {pairs}?"
         good = {CHOICES_OF_PROGRAM[i] for i, row in enumerate(values) if row == values[right]}
     rewards = tuple(float(answer in good) for answer in PROBLEM_ANSWERS)
-    return Question(text, min(good), rewards, TEMPLATES.index(template))
+    return Question(text, min(good), rewards, PROBLEM_KINDS.index(template))
 
 # %% ../../nbs/tuning.problems.ipynb #6029b787
 def solved_share(

@@ -23,7 +23,7 @@ from ..lm.models import ModelError, model_folder
 from .closed import ClosedGRPO, answer_log_probs, closed_prompts, expected_rewards
 from craftax_nb.tuning.problems import (
     PROBLEM_ANSWERS,
-    TEMPLATES,
+    PROBLEM_KINDS,
     guess_chance,
     learnability,
     make_problems,
@@ -66,8 +66,8 @@ class SelfPlay:
         self.tokenizers = [load(AutoTokenizer, name) for name in self.names]
         self.grpo = ClosedGRPO(lr=lr, batch_size=batch_size), ClosedGRPO(lr=proposer_lr, batch_size=1)
         self.optimisers = [grpo.optimiser(model) for grpo, model in zip(self.grpo, self.models)]
-        self.solved = np.zeros(len(TEMPLATES))  # of each kind, over the last rounds
-        kinds = [str(t) for t in TEMPLATES]
+        self.solved = np.zeros(len(PROBLEM_KINDS))  # of each kind, over the last rounds
+        kinds = [str(t) for t in PROBLEM_KINDS]
         self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, kinds, f"model {proposer}")
 
     def _read(self, problems):
@@ -86,9 +86,9 @@ def words_for_selfplay(
     seed: int = 0,
 ) -> tuple[str, str]:
     "Random models of the problems' words, for a solver and a proposer, in a folder; made once"
-    kinds = [str(t) for t in TEMPLATES]
+    kinds = [str(t) for t in PROBLEM_KINDS]
     if not (folder / "proposer" / "config.json").exists():
-        texts = [q.text for q in make_problems(TEMPLATES * 40, np.random.default_rng(0))]
+        texts = [q.text for q in make_problems(PROBLEM_KINDS * 40, np.random.default_rng(0))]
         word_model(folder / "solver", texts, PROBLEM_ANSWERS, seed=seed)
         word_model(folder / "proposer", [PROPOSER_PROMPT], kinds, layers=1, seed=seed)
     return str(folder / "solver"), str(folder / "proposer")
@@ -97,21 +97,22 @@ def words_for_selfplay(
 @patch
 def measure(self: SelfPlay, rng: np.random.Generator) -> tuple[np.ndarray, list[dict]]:  # (kinds,), and some answers
     "How often the solver solves fresh problems of each kind, above chance"
-    problems = make_problems(TEMPLATES * self.problems, rng)
+    problems = make_problems(PROBLEM_KINDS * self.problems, rng)
     prompts = self._read(problems)
     table = torch.tensor(np.array([q.rewards for q in problems], np.float32))
     known = expected_rewards(self.models[0], prompts, table)
     chance = np.array([guess_chance(q) for q in problems])
     by_kind = [
-        solved_share(known["expected"][i :: len(TEMPLATES)], chance[i :: len(TEMPLATES)]) for i in range(len(TEMPLATES))
+        solved_share(known["expected"][i :: len(PROBLEM_KINDS)], chance[i :: len(PROBLEM_KINDS)])
+        for i in range(len(PROBLEM_KINDS))
     ]
     rows = [
         dict(prompt=q.text, completion=PROBLEM_ANSWERS[p.argmax()], reward=float(r), best=q.answer, kind=str(t))
-        for q, p, r, t in zip(problems, known["probs"], known["expected"], TEMPLATES)
+        for q, p, r, t in zip(problems, known["probs"], known["expected"], PROBLEM_KINDS)
     ]
     return np.array(by_kind), rows
 
-
+# %% ../../nbs/tuning.selfplay.ipynb #3996cf23
 @patch
 def update(self: SelfPlay) -> tuple[dict[str, float], list[dict]]:
     "One round; its metrics, and some problems with the solver's answers"
@@ -124,8 +125,8 @@ def update(self: SelfPlay) -> tuple[dict[str, float], list[dict]]:
         chosen = self.proposes()
         reward = torch.tensor(worth - PROPOSER_ENTROPY * np.log(chosen), dtype=torch.float32)[None]
         proposed = self.grpo[1].step(self.models[1], self.optimisers[1], self.proposal, reward, [0])
-        kinds = rng.choice(len(TEMPLATES), self.grpo[0].batch_size, p=chosen / chosen.sum())
-        problems = make_problems([TEMPLATES[i] for i in kinds], rng)
+        kinds = rng.choice(len(PROBLEM_KINDS), self.grpo[0].batch_size, p=chosen / chosen.sum())
+        problems = make_problems([PROBLEM_KINDS[i] for i in kinds], rng)
         table = torch.tensor(np.array([q.rewards for q in problems], np.float32))
         learnt = self.grpo[0].step(
             self.models[0], self.optimisers[0], self._read(problems), table, range(len(problems))
@@ -138,8 +139,8 @@ def update(self: SelfPlay) -> tuple[dict[str, float], list[dict]]:
     metrics |= dict(
         proposer_entropy=proposed["entropy"], solved=float(solved.mean()), solved_proposed=float(chosen @ solved)
     )
-    metrics |= {f"solved/{t}": float(x) for t, x in zip(TEMPLATES, solved)}
-    metrics |= {f"proposed/{t}": float(x) for t, x in zip(TEMPLATES, chosen)}
+    metrics |= {f"solved/{t}": float(x) for t, x in zip(PROBLEM_KINDS, solved)}
+    metrics |= {f"proposed/{t}": float(x) for t, x in zip(PROBLEM_KINDS, chosen)}
     check_finite(metrics, self.round, self.grpo[0].lr)
     return metrics, rows
 
@@ -152,7 +153,7 @@ def start_selfplay(run) -> SelfPlay:
         names = "lr proposer_lr batch_size problems seed threads".split()
         solver = solver if p["model"] == "words" else p["model"]
         play = SelfPlay(solver, proposer, **{name: p[name] for name in names})
-        play._read(make_problems(TEMPLATES, np.random.default_rng(0)))
+        play._read(make_problems(PROBLEM_KINDS, np.random.default_rng(0)))
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_selfplay: {e}") from None
     return play
@@ -236,7 +237,7 @@ def plot_selfplay(
     axes[0].set(title="learnability of problems", xlabel="round", ylabel="1: solved half of the time", ylim=(0, 1))
     colours = plt.get_cmap("tab20").colors
     for ax, what in zip(axes[1:], ("proposed", "solved")):
-        for colour, template in zip(colours, TEMPLATES):
+        for colour, template in zip(colours, PROBLEM_KINDS):
             ax.plot(metrics["step"], mean[f"{what}/{template}"], color=colour, label=str(template), lw=1.2)
         ax.set(title=what, xlabel="round", ylabel="probability" if what == "proposed" else "share, above chance")
     axes[0].legend(fontsize=7)

@@ -35,7 +35,7 @@ def check_group(batch_size: int, num_generations: int) -> None:
         wanted = f"batch_size is {batch_size} answers, which num_generations {num_generations} doesn't divide"
         raise TaskError(f"{wanted}; give batch_size {near}, or another num_generations")
 
-
+# %% ../../nbs/tuning.trl.ipynb #432dc3cf
 def trl_settings(
     p: Mapping,  # the parameters of train_grpo
     folder: Path,  # where TRL keeps its own state
@@ -74,7 +74,7 @@ def trl_settings(
         **(dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}),
     )
 
-
+# %% ../../nbs/tuning.trl.ipynb #6c2b2a56
 def _gpu() -> bool:
     import torch
 
@@ -205,7 +205,7 @@ def _callback(run, measure, measure_every: int, about: dict):
 
     return Follow()
 
-
+# %% ../../nbs/tuning.trl.ipynb #8d271c0f
 def save_written(model, tokenizer, folder: Path, about: dict) -> Path:
     "Writes a checkpoint that is a model folder, of an adapter or of a whole model"
     with whole_folder(folder) as new:
