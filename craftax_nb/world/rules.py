@@ -71,7 +71,8 @@ def blank_state(
     env_name: str = FULL.env_name,  # of either game
 ):  # one environment's state, in numpy
     "A player at full strength on endless grass by day, made without generating a world"
-    key = jax.random.key(0)
+    with jax.ensure_compile_time_eval():  # the first to ask may be a function that is being traced
+        key = jax.random.key(0)
     shapes = jax.eval_shape(World(env_name).reset, key)  # traced once for this and for worlds
     state = jax.tree.map(lambda x: key if x.dtype == key.dtype else np.zeros(x.shape, x.dtype), shapes)
     grass = np.full_like(state.map, full.BlockType.GRASS.value)

@@ -28,7 +28,7 @@ def _resets(world: ToyWorld, keys: jax.Array):
     "The first states of many toy worlds"
     return jax.vmap(world.reset)(keys)
 
-
+# %% ../../nbs/world.toy.ipynb #31fe0e1c
 @dataclass(frozen=True)
 class ToyWorld(World):
     "A game with the states and codes of the real one, whose step and reset compile in a second"
