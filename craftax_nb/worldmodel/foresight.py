@@ -21,7 +21,7 @@ from .imagine import NEEDS, Futures, carry_episode, episode_sequence, imagine_fr
 
 # %% auto #0
 __all__ = ['LONGEST', 'TITLES', 'Play', 'along_episode', 'along_play', 'foresee', 'mob_places', 'code_scores', 'number_scores',
-           'foresight_table', 'plot_foresight']
+           'foresight_table', 'plot_foresight', 'foresight_sentence', 'report_foresight']
 
 # %% ../../nbs/worldmodel.foresight.ipynb #53d40b68
 LONGEST = 512  # observations of an episode that are read
@@ -86,7 +86,7 @@ def along_play(
     for episode in episodes:
         starts = rng.integers(min(len(episode), LONGEST - horizon), size=each)
         parts.append(along_episode(agent, episode, starts, horizon, seed))
-    join = lambda name: np.concatenate([getattr(p, name) for p in parts], name == "action")
+    join = lambda name: np.concatenate([getattr(p, name) for p in parts], int(name == "action"))
     latents = tuple(np.concatenate(x) for x in zip(*(p.latents for p in parts), strict=True))
     return Play(*map(join, Play._fields[:-1]), latents)
 
@@ -201,3 +201,33 @@ def plot_foresight(
         ax.set_xlabel("steps ahead")
     axes[0, 0].legend(frameon=False, fontsize=8)
     return fig
+
+# %% ../../nbs/worldmodel.foresight.ipynb #15f06b50
+def foresight_sentence(
+    name: str,  # of the agent
+    table: pd.DataFrame,  # of `foresight_table`
+) -> str:
+    "How far ahead an agent foresees the view better than one who expects no change"
+    better = (table["tiles, imagined"] > table["tiles, standing still"]).to_numpy()
+    ahead = len(better) if better.all() else int(better.argmin())
+    last = table.iloc[-1]
+    shares = f"{last['tiles, imagined']:.0%} of the tiles, standing still {last['tiles, standing still']:.0%}"
+    if not ahead:
+        return f"{name} foresees the view no better than standing still does; {len(table)} steps ahead {shares}"
+    return f"{name} foresees the view better than standing still for {ahead} steps; {len(table)} steps ahead {shares}"
+
+# %% ../../nbs/worldmodel.foresight.ipynb #51ac3c7d
+def report_foresight(
+    run,  # `jobs.runs.Run`
+    name: str,  # of the agent
+    agent: Agent,  # with a world model
+    episodes: Sequence[Episode],
+    seed: int = 0,
+) -> str:  # the sentence of `foresight_sentence`
+    "Leaves a figure and a table of what an agent foresees in episodes"
+    play = along_play(agent, episodes, seed=seed)
+    table = foresight_table(agent, foresee(agent, play, seed=seed), play)
+    file = f"foresight_{name.strip('/').replace('/', '_')}"
+    run.save_table(table.reset_index(), file)
+    run.save_figure(plot_foresight(table), file)
+    return foresight_sentence(name, table)

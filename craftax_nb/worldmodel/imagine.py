@@ -22,7 +22,7 @@ from .dreamer import Observed, Sequences, carry_latents
 from .losses import divergence
 
 # %% auto #0
-__all__ = ['NEEDS', 'episode_sequence', 'carry_episode', 'surprise', 'Futures', 'imagine_from', 'imagine_futures',
+__all__ = ['NEEDS', 'episode_sequence', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from', 'imagine_futures',
            'compare_futures']
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ff9338c6
@@ -50,6 +50,25 @@ def episode_sequence(
 def carry_episode(agent: Agent, sequences: Sequences, key) -> Observed:
     "The latents along an episode"
     return carry_latents(agent.net, agent.params, sequences, key)
+
+# %% ../../nbs/worldmodel.imagine.ipynb #dad886bc
+def latents_at(
+    agent: Agent,  # with a world model
+    dataset,  # as `data.dataset.load_dataset` gives it
+    rows: np.ndarray,  # (n,) transitions of it
+    seed: int = 0,  # of the draws of the latents
+) -> dict[str, np.ndarray]:  # "deterministic" (n, deter), "stochastic" (n, stoch * classes), float32
+    "Both parts of the latent at transitions of a data set, each episode read from its beginning"
+    size, episodes, steps = agent.net.size, dataset.episodes_at(rows), dataset.step_of[rows]
+    deter = np.zeros((len(rows), size.deter), np.float32)
+    stoch = np.zeros((len(rows), size.stoch * size.classes), np.float32)
+    for number in np.unique(episodes):
+        own, episode = np.flatnonzero(episodes == number), dataset.episode(int(number))
+        read = episode_sequence(agent, episode.codes[: steps[own].max() + 1], episode.action)
+        observed = carry_episode(agent, read, jax.random.PRNGKey(seed))
+        deter[own] = np.asarray(observed.deter)[steps[own], 0]
+        stoch[own] = np.asarray(observed.stoch)[steps[own], 0].reshape(len(own), -1)
+    return {"deterministic": deter, "stochastic": stoch}
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ed9e72fc
 @jax.jit
