@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from IPython.display import Markdown, display
+
 from .rollout import evaluate_agent
+from ..jobs.markup import as_markdown
 from ..nets.agent import Agent
 from ..play.types import to_episode
 from ..worldmodel.foresight import report_foresight
@@ -36,4 +39,5 @@ def report_foresights(
                 played = evaluate_agent(agent, agent.world, episodes, seed, labeller, evaluator.cadence, **options)
                 own = [to_episode(record) for record in played.recordings]
                 sentences[f"foresight of {name}"] = report_foresight(run, name, agent, own, seed)
+                display(Markdown(as_markdown(sentences[f"foresight of {name}"])))
     return sentences

@@ -45,6 +45,7 @@ class NetSpec:
     age_buckets: int = 0  # of a hidden state's age, which has an embedding, see `nets.hidden`; 0: the age isn't read
     on_stale: str = "keep"  # what is read between two questions: the last hidden state, or none ("zero")
     size: str = ""  # of a world model, one of `nets.rssm.RSSM_SIZES`
+    frames: bool = False  # a world model reads and predicts frames, not codes
 
     def __post_init__(self):
         _check_spec(self)
@@ -94,6 +95,8 @@ def _check_spec(spec: NetSpec) -> None:
         raise ValueError("NetSpec: net 'frozen_vision' reads hidden states of frames alone, but hidden_dim is 0")
     if (spec.age_buckets or spec.on_stale != "keep") and not spec.hidden_dim:
         raise ValueError("NetSpec: age_buckets and on_stale are a hidden state's, but hidden_dim is 0: it reads none")
+    if spec.frames and spec.net != WORLD_MODEL:
+        raise ValueError(f"NetSpec: frames is for a world model, but net is {spec.net!r}; net 'conv' reads frames")
     if spec.hidden_dim % spec.vectors:
         raise ValueError(f"NetSpec: hidden_dim is {spec.hidden_dim}, which isn't {spec.vectors} vectors of one size")
 

@@ -20,10 +20,10 @@ from ..world.draw import draw, png
 from ..worldmodel.imagine import Futures, compare_futures, imagine_futures, surprise
 
 # %% auto #0
-__all__ = ['AHEAD', 'NO_MODEL', 'RARE', 'frames_row', 'futures_html', 'Expect']
+__all__ = ['DRAWN_AHEAD', 'NO_MODEL', 'RARE', 'frames_row', 'futures_html', 'Expect']
 
 # %% ../../nbs/widgets.expect.ipynb #2b070825
-AHEAD = (1, 2, 4, 8, 16, 32, 64)  # steps whose frames are drawn
+DRAWN_AHEAD = (1, 2, 4, 8, 16, 32, 64)  # steps whose frames are drawn
 
 
 def frames_row(
@@ -43,14 +43,16 @@ def futures_html(
     happened: np.ndarray,  # (horizon, width) uint8
 ) -> Markup:
     "What happened and what was expected, beside each other"
-    at = np.array([k for k in AHEAD if k <= len(happened)]) - 1
+    at = np.array([k for k in DRAWN_AHEAD if k <= len(happened)]) - 1
     table = compare_futures(futures, seen, happened)
     cells = lambda name, what: tag("tr", tag("th", name), [tag("td", f"{x:.0%}") for x in table[what].iloc[at]])
     head = tag("tr", tag("th", "steps ahead"), [tag("td", int(k) + 1) for k in at])
     rows = [frames_row("happened", happened[at])]
     rows += [frames_row(f"future {i}", codes[at]) for i, codes in enumerate(futures.codes, 1)]
     shares = cells("tiles right", "tiles, imagined"), cells("if nothing changed", "tiles, standing still")
-    reward = tag("tr", tag("th", "reward by then"), [tag("td", f"{x:+.2f}") for x in futures.reward.mean(0).cumsum()[at]])
+    reward = tag(
+        "tr", tag("th", "reward by then"), [tag("td", f"{x:+.2f}") for x in futures.reward.mean(0).cumsum()[at]]
+    )
     return tag("table", head, rows, shares, reward, class_="craftax-answer")
 
 # %% ../../nbs/widgets.expect.ipynb #f8f50cdc

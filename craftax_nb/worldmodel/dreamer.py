@@ -248,7 +248,7 @@ def learn_dreamer(
     dreamer: Dreamer,
     state: DreamerState,
     sequences: Sequences,
-) -> tuple[DreamerState, dict, Observed]:  # metrics, and the latents along the sequences
+) -> tuple[DreamerState, dict, Observed]:  # metrics, and the latents along the sequences, without logits
     "One update"
     key, key_loss = jax.random.split(state.key)
     grad = jax.value_and_grad(dreamer_loss, has_aux=True)
@@ -257,4 +257,4 @@ def learn_dreamer(
     params = optax.apply_updates(state.params, updates)
     slow = jax.tree.map(lambda slow, new: 0.98 * slow + 0.02 * new, state.slow_value, params["value_head"])
     metrics = dreamer_metrics(means, behaviour, running, grads)
-    return DreamerState(params, slow, optimiser, running, key), metrics, observed
+    return DreamerState(params, slow, optimiser, running, key), metrics, observed._replace(logits=None)

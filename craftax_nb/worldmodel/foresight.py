@@ -20,8 +20,8 @@ from ..world.layout import EMPTY, ObsSpec
 from .imagine import NEEDS, Futures, carry_episode, episode_sequence, imagine_from
 
 # %% auto #0
-__all__ = ['LONGEST', 'TITLES', 'Play', 'along_episode', 'along_play', 'foresee', 'mob_places', 'code_scores', 'number_scores',
-           'foresight_table', 'plot_foresight', 'foresight_sentence', 'report_foresight']
+__all__ = ['LONGEST', 'FORESIGHT_TITLES', 'Play', 'along_episode', 'along_play', 'foresee', 'mob_places', 'code_scores',
+           'number_scores', 'foresight_table', 'plot_foresight', 'foresight_sentence', 'report_foresight']
 
 # %% ../../nbs/worldmodel.foresight.ipynb #53d40b68
 LONGEST = 512  # observations of an episode that are read
@@ -176,7 +176,7 @@ def foresight_table(
     return pd.DataFrame(table, index=pd.RangeIndex(1, play.there.shape[1] + 1, name="steps ahead"))
 
 # %% ../../nbs/worldmodel.foresight.ipynb #963e67a9
-TITLES = {
+FORESIGHT_TITLES = {
     "tiles": "tiles that are right, %",
     "mobs": "mobs that are right, %",
     "needs": "error of food, drink, energy",
@@ -191,7 +191,7 @@ def plot_foresight(
 ) -> plt.Figure:
     "Each part by steps ahead, imagined and standing still"
     fig, axes = plt.subplots(2, 3, figsize=(9, 4.6), layout="constrained", sharex=True)
-    for ax, (part, title) in zip(axes.ravel(), TITLES.items(), strict=True):
+    for ax, (part, title) in zip(axes.ravel(), FORESIGHT_TITLES.items(), strict=True):
         scale = 100 if title.endswith("%") else 1
         for who, style in (("imagined", "-"), ("standing still", "--")):
             ax.plot(table.index, scale * table[f"{part}, {who}"], style, label=who)

@@ -37,6 +37,8 @@ def episode_sequence(
     "An episode as the world model reads it; ValueError for an agent without a world model"
     if not agent.spec.size:
         raise ValueError(f"a {agent.spec.net} agent has no world model; give one of train_dreamer")
+    if agent.spec.frames:
+        raise ValueError("this world model predicts frames, not codes; give one that train_dreamer trained on codes")
     rows = -(-len(codes) // _PADDED) * _PADDED
     pad = lambda x: np.pad(x, ((0, rows - len(x)), *[(0, 0)] * (x.ndim - 1)))[:, None]
     first = np.zeros((rows, 1), bool)
