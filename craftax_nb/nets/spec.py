@@ -64,11 +64,8 @@ class NetSpec:
     num_actions = property(lambda self: self.world.num_actions)
     recurrent = property(lambda self: self.net in RECURRENT)
     num_extras = property(lambda self: num_extras(self.obs) if self.extras else 0)
-
-    @property
-    def trunks(self) -> tuple[str, ...]:
-        "Names of the trunks; the critic of an intrinsic reward is called `curiosity` in checkpoints"
-        return TRUNKS + ("curiosity",) * self.intrinsic_critic
+    # names; the critic of an intrinsic reward is called `curiosity` in checkpoints
+    trunks = property(lambda self: TRUNKS + ("curiosity",) * self.intrinsic_critic)
 
 # %% ../../nbs/nets.spec.ipynb #cba9ab16
 def _check_spec(spec: NetSpec) -> None:

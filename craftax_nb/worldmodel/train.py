@@ -64,8 +64,7 @@ class DreamerRun:
 
     def __post_init__(self):
         if self.batch % self.devices:
-            multiple = f"a multiple of the {self.devices} devices that share the sequences of an update"
-            raise ValueError(f"batch_size is {self.batch}, expected {multiple}")
+            raise ValueError(f"batch_size is {self.batch}, expected a multiple of the {self.devices} devices")
         on_devices((), self.devices)
         if self.steps < self.per_rollout:
             least = f"at least one rollout of {self.num_envs} environments x {self.rollout} steps"
