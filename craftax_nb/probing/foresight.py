@@ -13,18 +13,23 @@ import numpy as np
 import pandas as pd
 from flax import struct
 
+from ..data.dataset import Dataset
 from ..nets.agent import Agent
 from ..play.engine import play_on_host, start_slots
 from ..play.episodes import episode_keys
 from .bases import encode_states
 from .edits import SIDES, Edit, clear, edited, put_ahead, set_to
+from .job import Part, Study
+from .report import Section
+from .suites import Probe
 from ..world.codes import unpack
 from ..world.edits import EditError, stack
 from ..world.env import World
-from ..worldmodel.imagine import carry_episode, episode_sequence, imagine_from
+from ..worldmodel.imagine import carry_episode, episode_sequence, imagine_from, surprise
 
 # %% auto #0
-__all__ = ['WELL', 'CAUSES', 'Cause', 'plant', 'Idle', 'idle_codes', 'imagined_codes', 'number_of', 'effects', 'foreseen_table']
+__all__ = ['WELL', 'CAUSES', 'Cause', 'plant', 'Idle', 'idle_codes', 'imagined_codes', 'number_of', 'effects', 'foreseen_table',
+           'surprise_table', 'foresight_part']
 
 # %% ../../nbs/probing.foresight.ipynb #42ef4ed8
 class Cause(NamedTuple):
@@ -80,7 +85,7 @@ def idle_codes(
 ) -> np.ndarray:  # (n, plays, steps, width) uint8
     "What an idle player sees after each step; who has died sees the last of it"
     n, idle = len(states), Idle()
-    together = jax.tree.map(lambda x: np.repeat(np.asarray(x), plays, 0), stack(states))
+    together = jax.tree.map(lambda x: x[np.repeat(np.arange(n), plays)], stack(states))
     keys = episode_keys(seed, np.tile(np.arange(plays), n))
     slots, seen = start_slots(idle, together, keys, world=world), []
     for _ in range(steps):
@@ -146,3 +151,48 @@ def foreseen_table(
         raise ValueError("none of the causes has room in any of these states: give other states")
     columns = ["cause", "number", "states", "in the game", "imagined", "error", "error, standing still"]
     return pd.DataFrame(rows, columns=columns)
+
+# %% ../../nbs/probing.foresight.ipynb #0f179f9d
+def surprise_table(
+    agent: Agent,  # with a world model
+    dataset: Dataset,
+    rows: np.ndarray,  # (n,) transitions, the bases
+    probes: Sequence[Probe],  # those of kind "data" count
+    bases: int = 4,  # so many of the bases
+) -> pd.DataFrame:  # a row for each suite
+    "Mean surprise at references and at edited states, in nats"
+    found = []
+    for probe in probes:
+        if probe.kind == "data" and probe.base < bases:
+            number, step = int(dataset.episodes_at(rows)[probe.base]), int(dataset.step_of[rows[probe.base]])
+            episode = dataset.episode(number)
+            codes = np.concatenate([episode.codes[:step], np.asarray(probe.state)[None]])
+            nats = surprise(agent, codes, episode.action)[-1]
+            found.append((probe.suite, "reference" if probe.level is None else "edited", nats))
+    table = pd.DataFrame(found, columns=["suite", "state", "nats"])
+    return (
+        table.groupby(["suite", "state"], sort=False)["nats"].mean().unstack().reset_index().rename_axis(None, axis=1)
+    )
+
+# %% ../../nbs/probing.foresight.ipynb #88d24fd5
+def foresight_part(
+    study: Study,
+    states: int = 4,  # from play, in which causes are planted
+    seed: int = 0,
+) -> Part | None:  # None where no agent has a world model over codes
+    "What world models see coming, and what surprises them"
+    models = {name: agent for name, agent in study.agents.items() if agent.spec.size and not agent.spec.frames}
+    if not models:
+        return None
+    first = study.states[:states]
+    rows = [foreseen_table(agent, study.world, first, seed=seed).assign(agent=name) for name, agent in models.items()]
+    tables, strongest = {"foreseen": pd.concat(rows)}, study.strongest
+    probes = [p for p in study.probes if p.level in (None, strongest.get(p.suite))]
+    if study.dataset is not None:
+        parts = [surprise_table(a, study.dataset, study.rows, probes).assign(agent=name) for name, a in models.items()]
+        tables["surprise"] = pd.concat(parts)
+    text = (
+        "Causes that are planted in states from play: their effect in the game and as imagined, by doing nothing. "
+        "Surprise in nats, at states of the data set and at the same ones edited."
+    )
+    return Part(Section("What does it see coming?", text, [], list(tables.values())), {}, tables)
