@@ -177,9 +177,10 @@ def with_age(spec: NetSpec, codes, hidden_state):  # Aged, HiddenRows, or None
 def make_network(spec: NetSpec) -> nn.Module:
     "The network of a spec: an `ActorCritic`, or a world model, which answers in the same way"
     if spec.net == WORLD_MODEL:
-        from craftax_nb.nets.world_model import code_model  # it builds on this module
+        from craftax_nb.nets.frames import frame_model  # these build on this module
+        from craftax_nb.nets.world_model import code_model
 
-        return code_model(spec)
+        return frame_model(spec) if spec.frames else code_model(spec)
     return ActorCritic(spec)
 
 

@@ -45,6 +45,7 @@ class NetSpec:
     age_buckets: int = 0  # of a hidden state's age, which has an embedding, see `nets.hidden`; 0: the age isn't read
     on_stale: str = "keep"  # what is read between two questions: the last hidden state, or none ("zero")
     size: str = ""  # of a world model, one of `nets.rssm.RSSM_SIZES`
+    frames: bool = False  # a world model reads and predicts frames, not codes
 
     def __post_init__(self):
         _check_spec(self)
@@ -63,11 +64,8 @@ class NetSpec:
     num_actions = property(lambda self: self.world.num_actions)
     recurrent = property(lambda self: self.net in RECURRENT)
     num_extras = property(lambda self: num_extras(self.obs) if self.extras else 0)
-
-    @property
-    def trunks(self) -> tuple[str, ...]:
-        "Names of the trunks; the critic of an intrinsic reward is called `curiosity` in checkpoints"
-        return TRUNKS + ("curiosity",) * self.intrinsic_critic
+    # names; the critic of an intrinsic reward is called `curiosity` in checkpoints
+    trunks = property(lambda self: TRUNKS + ("curiosity",) * self.intrinsic_critic)
 
 # %% ../../nbs/nets.spec.ipynb #cba9ab16
 def _check_spec(spec: NetSpec) -> None:
@@ -94,6 +92,8 @@ def _check_spec(spec: NetSpec) -> None:
         raise ValueError("NetSpec: net 'frozen_vision' reads hidden states of frames alone, but hidden_dim is 0")
     if (spec.age_buckets or spec.on_stale != "keep") and not spec.hidden_dim:
         raise ValueError("NetSpec: age_buckets and on_stale are a hidden state's, but hidden_dim is 0: it reads none")
+    if spec.frames and spec.net != WORLD_MODEL:
+        raise ValueError(f"NetSpec: frames is for a world model, but net is {spec.net!r}; net 'conv' reads frames")
     if spec.hidden_dim % spec.vectors:
         raise ValueError(f"NetSpec: hidden_dim is {spec.hidden_dim}, which isn't {spec.vectors} vectors of one size")
 

@@ -26,7 +26,7 @@ from .branch import agreement, branch, calibration, changes, plot_calibration, p
 from .catalogue import saved_probes, suites
 from .curves import interactions, plot_actions, plot_curves, plot_interactions, shares, verdicts
 from .language import language_table, plot_language, text_effects
-from .linear import activations, cka_table, labelled_rows, linear_table, plot_cka, plot_probes
+from .linear import cka_table, labelled_rows, last_layers, linear_table, plot_cka, plot_probes
 from .novelty import Novelty
 from .report import Section
 from .suites import Probe, Suite, expand_all
@@ -343,7 +343,7 @@ def linear_part(
     rows = np.sort(np.random.default_rng(seed).permutation(rows)[:count])
     codes = dataset.codes(rows)
     hidden = None if labels is None else np.asarray(labels.hidden[labels.pointer[rows]], np.float32)
-    sources = _representations(study, codes, hidden)
+    sources = _representations(study, rows, codes, hidden)
     try:
         if not sources:
             raise ValueError("none of these agents is a network whose layers are known")
@@ -370,15 +370,14 @@ def _stored_labels(study: Study):
         return None
 
 
-def _representations(study: Study, codes: np.ndarray, hidden: np.ndarray | None) -> dict[str, np.ndarray]:
+def _representations(study: Study, rows: np.ndarray, codes: np.ndarray, hidden: np.ndarray | None) -> dict:
     "The hidden states, and the activations of our networks' last layers; agents whose hidden states lack are left out"
     sources = {} if hidden is None else {"the language model": hidden}
     for name, agent in study.agents.items():
         if agent.foreign or agent.spec.hidden_dim and hidden is None:
             continue
-        layers = activations(agent, codes, hidden if agent.spec.hidden_dim else None)
-        last = agent.spec.depth - 1
-        sources |= {f"{name}: {trunk}_{last}": layers[f"{trunk}_{last}"] for trunk in ("critic", "actor")}
+        layers = last_layers(agent, codes, hidden if agent.spec.hidden_dim else None, study.dataset, rows)
+        sources |= {f"{name}: {layer}": x for layer, x in layers.items()}
     return sources
 
 # %% ../../nbs/probing.job.ipynb #95334bb5

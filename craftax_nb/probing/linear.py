@@ -18,10 +18,12 @@ from ..evaluation.stats import bootstrap_means
 from ..nets.agent import Agent
 from .bases import in_chunks, nearest_steps
 from ..world.codes import unpack
+from ..worldmodel.imagine import latents_at
 
 # %% auto #0
-__all__ = ['PENALTIES', 'CONTROLS', 'METRIC_TITLES', 'activations', 'facts', 'state_types', 'control_answers', 'Split',
-           'split_in_three', 'probe', 'linear_table', 'labelled_rows', 'plot_probes', 'cka', 'cka_table', 'plot_cka']
+__all__ = ['PENALTIES', 'CONTROLS', 'METRIC_TITLES', 'activations', 'last_layers', 'facts', 'state_types', 'control_answers',
+           'Split', 'split_in_three', 'probe', 'linear_table', 'labelled_rows', 'plot_probes', 'cka', 'cka_table',
+           'plot_cka']
 
 # %% ../../nbs/probing.linear.ipynb #5e7df18d
 @jax.jit
@@ -49,6 +51,20 @@ def activations(
     of_rows = lambda rows: None if hidden_state is None else jnp.asarray(hidden_state[rows], jnp.float32)
     parts = in_chunks(lambda rows: _layers(agent, codes[rows], of_rows(rows)), len(codes))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+# %% ../../nbs/probing.linear.ipynb #d12e931c
+def last_layers(
+    agent: Agent,
+    codes: np.ndarray,  # (n, width) uint8, at `rows`
+    hidden_state: np.ndarray | None,  # (n, hidden_dim), not normalised
+    dataset,  # as `data.dataset.load_dataset` gives it
+    rows: np.ndarray,  # (n,) transitions of it
+) -> dict[str, np.ndarray]:  # (n, width) float32 each
+    "What an agent's heads read, at transitions of a data set"
+    if agent.spec.size:
+        return latents_at(agent, dataset, rows)
+    layers, last = activations(agent, codes, hidden_state), agent.spec.depth - 1
+    return {f"{trunk}_{last}": layers[f"{trunk}_{last}"] for trunk in ("critic", "actor")}
 
 # %% ../../nbs/probing.linear.ipynb #82f7c6cc
 def facts(

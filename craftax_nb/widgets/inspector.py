@@ -27,6 +27,7 @@ __all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'chosen_epi
 from .board import Board
 from .editor import Editing, Editor, encode_state
 from .embedder import load_labeller
+from .expect import Expect
 from .future import Future
 from .keep import Keep
 from .live import Played, bundled_episodes, hidden_states_along
@@ -121,7 +122,7 @@ class Inspector(widgets.VBox):
         self.words = Words(self.refresh, labeller)
         self.editor = Editor(dataset.spec, self.refresh)
         self.future = Future(self._played, self.words.labeller, self._standing)
-        self.keep = Keep(folder, suite, self._current)
+        self.expect, self.keep = Expect(), Keep(folder, suite, self._current)
         super().__init__(self._arrange(_options(dataset, episode, self.live), episode))
         self.add_class("craftax-inspector")
         self._connect()
@@ -182,8 +183,8 @@ def _map(self: Inspector) -> widgets.Widget:
 def _panels(self: Inspector) -> widgets.Widget:
     "Status, values, policies and the tabs"
     self.status, self.values, self.bars = (widgets.HTML(layout=FULL_WIDTH) for _ in range(3))
-    tabs = [self.editor, self.words, self.future, self.keep]
-    self.tabs = widgets.Tab(tabs, titles=["edit", "text", "branch", "keep"])
+    tabs = [self.editor, self.words, self.future, self.expect, self.keep]
+    self.tabs = widgets.Tab(tabs, titles=["edit", "text", "branch", "expect", "keep"])
     box = widgets.VBox([self.status, self.values, self.bars, self.tabs])
     box.add_class("craftax-panels")
     return box
@@ -240,8 +241,7 @@ def go(self: Inspector, number: int, step: int = 0) -> None:
     self._leave()
     self.trace = self._trace(number)
     self.number, last = number, len(self.trace) - 1
-    step = last // 2 if step == -1 else step
-    self.trace.check(step)
+    step = self.trace.check(last // 2 if step == -1 else step)
     self.legend.value = legend_html(self.trace)
     self.timeline.content = timeline_html(self.trace)
     self.slider.max = self.player.max = last
@@ -271,6 +271,7 @@ def show(self: Inspector, step: int) -> None:
     self.editor.attach(self.editing)
     self.words.show(self.trace, self.step, self.editing.codes, True)
     self.future.show(self.trace, self.step, self.editing)
+    self.expect.show(self.trace, self.step, self.editing)
     self.timeline.cursor = x_of(self.trace, self.step)
     self.refresh()
 
@@ -307,8 +308,7 @@ def _standing(
     "What an agent holds in the state, so that plays from there begin with the V that is shown"
     self.words.embedder.settle()
     reading, codes = self.trace.readings[which], self.trace.episode.codes
-    as_it_stands = edited or not self.editing.edits
-    held = self.words.hidden_state(which) if as_it_stands else self.words.before(which)
+    held = (self.words.hidden_state if edited or not self.editing.edits else self.words.before)(which)
     past = past_of(self.trace, self.step, reading.agent.recipe.history) if reading.agent.recipe else None
     return Standing(memory_before(reading, codes, self.step), held.vector, held.age, past)
 
@@ -377,13 +377,13 @@ def _played(self: Inspector, played: Record, agent: Agent) -> None:
 # %% ../../nbs/widgets.inspector.ipynb #e1b5de5c
 @patch
 def _badge(self: Inspector) -> str:
-    "A warning where the state is far from the data, else empty"
+    "A warning where the state is far from the data, or surprises a world model; else empty"
     if self.novelty is None:
         try:
             self.novelty = Novelty.of(self.dataset).badge
         except ValueError:  # too few episodes to tell
             self.novelty = lambda codes: ""
-    return self.novelty(self.editing.codes)
+    return "; ".join(filter(None, (self.novelty(self.editing.codes), self.expect.badge())))
 
 # %% ../../nbs/widgets.inspector.ipynb #15fede55
 def inspector(

@@ -159,15 +159,18 @@ def imagine(
     key: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:  # features (imagine_steps + 1, n, ...), actions (imagine_steps + 1, n)
     "Plays on from latents without looking; the first step is what is given"
-    apply = partial(dreamer.model.apply, {"params": params})
+    apply = partial(dreamer.model.apply, {"params": jax.lax.stop_gradient(params)})
 
-    def step(latent, key):
-        key_action, key_stoch = jax.random.split(key)
+    def step(latent, row):
+        (key_action, key_stoch), last = jax.random.split(row[0]), row[1]
         x = features(*latent)
         action = jax.random.categorical(key_action, apply(x, method="policy"))
-        return apply(*latent, action, key_stoch, method="imagine"), (x, action)
+        on = lambda latent: apply(*latent, action, key_stoch, method="imagine")
+        return jax.lax.cond(last, lambda latent: latent, on, latent), (x, action)
 
-    return jax.lax.scan(step, (deter, stoch), jax.random.split(key, dreamer.imagine_steps + 1))[1]
+    steps = dreamer.imagine_steps + 1
+    rows = jax.random.split(key, steps), jnp.arange(steps) == steps - 1
+    return jax.lax.scan(step, (deter, stoch), rows)[1]
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #fdd4ff43
 def imagined_of(
@@ -178,14 +181,13 @@ def imagined_of(
     key: jax.Array,
 ) -> Imagined:
     "What the heads say of states imagined from seen ones; only policy and value learn from it"
-    last = lambda x: jax.lax.stop_gradient(x[-dreamer.imagine_from :].reshape(-1, *x.shape[2:]))
-    x, action = imagine(dreamer, params, last(observed.deter), last(observed.stoch), key)
-    x = jax.lax.stop_gradient(x)
-    read, bins = dreamer.model.apply({"params": params}, x, method="read"), value_bins()
-    slow = dreamer.model.apply({"params": params | {"value_head": slow_value}}, x, method="value")
-    reward, live = twohot_mean(read.reward, bins), jax.nn.sigmoid(read.goes_on)
-    reward, live = jax.lax.stop_gradient((reward, live))
-    return Imagined(action, read.policy, reward, live, read.value, slow)
+    fixed, bins = jax.lax.stop_gradient, value_bins()
+    last = lambda x: fixed(x[-dreamer.imagine_from :].reshape(-1, *x.shape[2:]))
+    x, action = fixed(imagine(dreamer, params, last(observed.deter), last(observed.stoch), key))
+    read = lambda method, params: dreamer.model.apply({"params": params}, x, method=method)
+    world, slow = read("read", fixed(params)), read("value", fixed(params | {"value_head": slow_value}))
+    reward, live = twohot_mean(world.reward, bins), jax.nn.sigmoid(world.goes_on)
+    return Imagined(action, read("policy", params), reward, live, read("value", params), slow)
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #a567473f
 def replay_value_loss(
@@ -246,7 +248,7 @@ def learn_dreamer(
     dreamer: Dreamer,
     state: DreamerState,
     sequences: Sequences,
-) -> tuple[DreamerState, dict, Observed]:  # metrics, and the latents along the sequences
+) -> tuple[DreamerState, dict, Observed]:  # metrics, and the latents along the sequences, without logits
     "One update"
     key, key_loss = jax.random.split(state.key)
     grad = jax.value_and_grad(dreamer_loss, has_aux=True)
@@ -255,4 +257,4 @@ def learn_dreamer(
     params = optax.apply_updates(state.params, updates)
     slow = jax.tree.map(lambda slow, new: 0.98 * slow + 0.02 * new, state.slow_value, params["value_head"])
     metrics = dreamer_metrics(means, behaviour, running, grads)
-    return DreamerState(params, slow, optimiser, running, key), metrics, observed
+    return DreamerState(params, slow, optimiser, running, key), metrics, observed._replace(logits=None)

@@ -22,7 +22,8 @@ from .dreamer import Observed, Sequences, carry_latents
 from .losses import divergence
 
 # %% auto #0
-__all__ = ['NEEDS', 'episode_sequence', 'surprise', 'Futures', 'imagine_futures', 'compare_futures']
+__all__ = ['NEEDS', 'episode_sequence', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from', 'imagine_futures',
+           'compare_futures']
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ff9338c6
 _PADDED = 256  # steps
@@ -36,6 +37,8 @@ def episode_sequence(
     "An episode as the world model reads it; ValueError for an agent without a world model"
     if not agent.spec.size:
         raise ValueError(f"a {agent.spec.net} agent has no world model; give one of train_dreamer")
+    if agent.spec.frames:
+        raise ValueError("this world model predicts frames, not codes; give one that train_dreamer trained on codes")
     rows = -(-len(codes) // _PADDED) * _PADDED
     pad = lambda x: np.pad(x, ((0, rows - len(x)), *[(0, 0)] * (x.ndim - 1)))[:, None]
     first = np.zeros((rows, 1), bool)
@@ -46,8 +49,28 @@ def episode_sequence(
 
 
 @jax.jit
-def _carry(agent: Agent, sequences: Sequences, key) -> Observed:
+def carry_episode(agent: Agent, sequences: Sequences, key) -> Observed:
+    "The latents along an episode"
     return carry_latents(agent.net, agent.params, sequences, key)
+
+# %% ../../nbs/worldmodel.imagine.ipynb #dad886bc
+def latents_at(
+    agent: Agent,  # with a world model
+    dataset,  # as `data.dataset.load_dataset` gives it
+    rows: np.ndarray,  # (n,) transitions of it
+    seed: int = 0,  # of the draws of the latents
+) -> dict[str, np.ndarray]:  # "deterministic" (n, deter), "stochastic" (n, stoch * classes), float32
+    "Both parts of the latent at transitions of a data set, each episode read from its beginning"
+    size, episodes, steps = agent.net.size, dataset.episodes_at(rows), dataset.step_of[rows]
+    deter = np.zeros((len(rows), size.deter), np.float32)
+    stoch = np.zeros((len(rows), size.stoch * size.classes), np.float32)
+    for number in np.unique(episodes):
+        own, episode = np.flatnonzero(episodes == number), dataset.episode(int(number))
+        read = episode_sequence(agent, episode.codes[: steps[own].max() + 1], episode.action)
+        observed = carry_episode(agent, read, jax.random.PRNGKey(seed))
+        deter[own] = np.asarray(observed.deter)[steps[own], 0]
+        stoch[own] = np.asarray(observed.stoch)[steps[own], 0].reshape(len(own), -1)
+    return {"deterministic": deter, "stochastic": stoch}
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ed9e72fc
 @jax.jit
@@ -64,7 +87,7 @@ def surprise(
 ) -> np.ndarray:  # (T,) nats
     "How surprised a world model is by each observation of an episode"
     sequences = episode_sequence(agent, codes, action)
-    return np.asarray(_surprise(agent, _carry(agent, sequences, jax.random.PRNGKey(seed))))[: len(codes)]
+    return np.asarray(_surprise(agent, carry_episode(agent, sequences, jax.random.PRNGKey(seed))))[: len(codes)]
 
 # %% ../../nbs/worldmodel.imagine.ipynb #3c26175f
 class Futures(NamedTuple):
@@ -72,24 +95,40 @@ class Futures(NamedTuple):
 
     codes: np.ndarray  # (samples, horizon, width) uint8, what it holds likeliest to be seen
     reward: np.ndarray  # (samples, horizon) float32, expected with each of these observations
-    goes_on: np.ndarray  # (samples, horizon) float32, probability that the game isn't over there
+    goes_on: np.ndarray  # (samples, horizon) float32, probability that the game isn't over there, times the discount
+    value: np.ndarray | None = None  # (samples, horizon) float32, V of each
 
 
 @partial(jax.jit, static_argnames="samples")
 def _imagine(agent: Agent, deter, stoch, action, key, *, samples: int):
-    "Predictions of each step after a latent (1, ...): arrays (horizon, samples, ...)"
+    "Predictions of each step after latents (n, ...) under actions (horizon, n): arrays (horizon, n * samples, ...)"
     apply = partial(agent.net.apply, {"params": agent.params})
     many = lambda x: jnp.repeat(x, samples, 0)
 
     def step(latent, row):
         action, key = row
-        latent = apply(*latent, jnp.full(samples, action), key, method="imagine")
+        latent = apply(*latent, many(action), key, method="imagine")
         x = features(*latent)
         return latent, (apply(x, method="decode"), apply(x, method="read"))
 
     keys = jax.random.split(key, len(action))
     decoded, read = jax.lax.scan(step, (many(deter), many(stoch)), (action, keys))[1]
-    return decoded, twohot_mean(read.reward, value_bins()), jax.nn.sigmoid(read.goes_on)
+    reward, value = (twohot_mean(x, value_bins()) for x in (read.reward, read.value))
+    return decoded, reward, jax.nn.sigmoid(read.goes_on), value
+
+
+def imagine_from(
+    agent: Agent,
+    deter: np.ndarray,  # (n, deter), latents
+    stoch: np.ndarray,  # (n, stoch, classes)
+    action: np.ndarray,  # (horizon, n) int, taken in each and after it
+    key: jax.Array,
+    samples: int,
+) -> Futures:  # arrays (n * samples, horizon, ...)
+    "Several futures after each of some latents"
+    decoded, *read = _imagine(agent, deter, stoch, np.asarray(action, np.int32), key, samples=samples)
+    swap = lambda x: np.asarray(x).swapaxes(0, 1)
+    return Futures(likeliest_codes(agent.spec.obs, jax.tree.map(swap, decoded)), *map(swap, read))
 
 # %% ../../nbs/worldmodel.imagine.ipynb #b755677c
 def imagine_futures(
@@ -105,13 +144,9 @@ def imagine_futures(
     if not 0 <= begin < len(codes) or begin + horizon > len(action):
         raise ValueError(f"begin is {begin} and horizon {horizon}, but the episode has {len(action)} actions")
     key_look, key_imagine = jax.random.split(jax.random.PRNGKey(seed))
-    observed = _carry(agent, episode_sequence(agent, codes[: begin + 1], action), key_look)
-    coming = np.asarray(action[begin : begin + horizon], np.int32)
-    start = observed.deter[begin], observed.stoch[begin]
-    decoded, reward, goes_on = _imagine(agent, *start, coming, key_imagine, samples=samples)
-    swap = lambda x: np.asarray(x).swapaxes(0, 1)
-    imagined = likeliest_codes(agent.spec.obs, jax.tree.map(swap, decoded))
-    return Futures(imagined, swap(reward), swap(goes_on))
+    observed = carry_episode(agent, episode_sequence(agent, codes[: begin + 1], action), key_look)
+    coming = np.asarray(action)[begin : begin + horizon, None]
+    return imagine_from(agent, observed.deter[begin], observed.stoch[begin], coming, key_imagine, samples)
 
 # %% ../../nbs/worldmodel.imagine.ipynb #444a93df
 NEEDS = ("food", "drink", "energy")

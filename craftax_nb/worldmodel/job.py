@@ -23,7 +23,7 @@ def dreamer_settings(
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
     p = run.params
     learning = {name: p[name] for name in "horizon imagine_steps imagine_from entropy_coef warmup".split()}
-    sizes = {name: p[name] for name in "num_envs train_ratio replay_size".split()}
+    sizes = {name: p[name] for name in "num_envs train_ratio replay_size devices".split()}
     sizes |= dict(rollout=p["num_steps"], batch=p["batch_size"], length=p["window"])
     try:
         return make_dreamer_run(p["env_name"], p["size"], p["steps"], dict(learning, learning_rate=p["lr"]), **sizes)

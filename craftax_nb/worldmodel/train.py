@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ..jobs.checkpoints import DamagedState, step_of
 from ..jobs.runs import Run
@@ -36,13 +37,13 @@ from craftax_nb.play.training import (
 )
 from ..play.types import Record
 from ..world.env import World
-from .dreamer import Dreamer, DreamerState, init_dreamer, learn_dreamer
+from .dreamer import Dreamer, DreamerState, Sequences, init_dreamer, learn_dreamer
 from .replay import Replay, check_replay_size
 
 # %% auto #0
-__all__ = ['ACTOR_COLUMNS', 'DreamerRun', 'dreamer_net', 'make_dreamer_run', 'act', 'start_actors', 'DreamerProgress',
-           'start_progress', 'make_replay', 'dreamer_agent', 'save_dreamer', 'load_dreamer', 'MetricsLog',
-           'learn_updates', 'play_and_learn', 'train_dreamer']
+__all__ = ['ACTOR_COLUMNS', 'DreamerRun', 'dreamer_net', 'make_dreamer_run', 'on_devices', 'share_sequences', 'act',
+           'start_actors', 'DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 'save_dreamer',
+           'load_dreamer', 'MetricsLog', 'learn_updates', 'play_and_learn', 'train_dreamer']
 
 # %% ../../nbs/worldmodel.train.ipynb #cedb47ac
 @dataclass(frozen=True)
@@ -59,8 +60,12 @@ class DreamerRun:
     length: int = 64  # rows of a sequence
     train_ratio: float = 32.0  # rows that are learnt from for each step
     replay_size: int = 1_000_000  # rows
+    devices: int = 1  # over which the sequences of an update are shared out
 
     def __post_init__(self):
+        if self.batch % self.devices:
+            raise ValueError(f"batch_size is {self.batch}, expected a multiple of the {self.devices} devices")
+        on_devices((), self.devices)
         if self.steps < self.per_rollout:
             least = f"at least one rollout of {self.num_envs} environments x {self.rollout} steps"
             raise ValueError(f"steps is {self.steps}, expected {least}")
@@ -88,7 +93,8 @@ def dreamer_net(
     size: str,  # one of `nets.rssm.RSSM_SIZES`
 ) -> NetSpec:
     "The network of an agent with a world model"
-    return NetSpec(env_name.replace("Pixels", "Symbolic"), width=RSSM_SIZES[size].units, net="rssm", size=size)
+    symbolic, width = env_name.replace("Pixels", "Symbolic"), RSSM_SIZES[size].units
+    return NetSpec(symbolic, width=width, net="rssm", size=size, frames=symbolic != env_name)
 
 
 def make_dreamer_run(
@@ -101,6 +107,26 @@ def make_dreamer_run(
     "The settings of a run on a game"
     net = dreamer_net(env_name, size)
     return DreamerRun(Dreamer(make_network(net), **learning or {}), net, World(net.env_name), steps, **sizes)
+
+# %% ../../nbs/worldmodel.train.ipynb #4760afb9
+def on_devices(
+    tree,  # arrays
+    devices: int,
+    *axes: str | None,  # "batch" for the axis that is shared out; none: a copy for each device
+):
+    "Arrays on so many devices, as they are for one; ValueError where JAX sees fewer"
+    if devices == 1:
+        return tree
+    if len(jax.devices()) < devices:
+        raise ValueError(f"devices is {devices}, but JAX sees {len(jax.devices())}; give at most as many")
+    mesh = Mesh(np.array(jax.devices()[:devices]), ("batch",))
+    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(*axes)))
+
+
+def share_sequences(sequences: Sequences, devices: int) -> Sequences:
+    "The sequences of an update, shared out"
+    rows = on_devices(tuple(sequences[:-1]), devices, None, "batch")
+    return Sequences(*rows, on_devices(sequences.latent, devices, "batch"))
 
 # %% ../../nbs/worldmodel.train.ipynb #1ace2925
 ACTOR_COLUMNS = ("codes", "next_codes", "action", "reward", "terminated", "truncated", "first")
@@ -223,7 +249,8 @@ def learn_updates(
     rows = []
     for _ in range(updates):
         anchors = replay.choose(settings.batch)
-        learner, metrics, observed = learn_dreamer(settings.dreamer, learner, replay.sequences(anchors))
+        sequences = share_sequences(replay.sequences(anchors), settings.devices)
+        learner, metrics, observed = learn_dreamer(settings.dreamer, learner, sequences)
         replay.renew(anchors, jax.tree.map(np.asarray, observed))
         rows.append(metrics)
     means = {name: float(np.mean([row[name] for row in rows])) for name in (rows[0] if rows else ())}
@@ -239,6 +266,8 @@ def play_and_learn(
     "One rollout, and the updates that the train ratio asks for after it"
     key, key_act = jax.random.split(progress.key)
     agent, before = dreamer_agent(settings, progress.learner), jax.tree.map(np.asarray, progress.envs.memory)
+    if settings.devices > 1:
+        agent = jax.device_put(agent, jax.devices()[0])
     envs, record = act(settings, settings.world, agent, progress.envs, key_act)
     columns = {name: np.asarray(getattr(record, name)) for name in {*ACTOR_COLUMNS, *EPISODE_COLUMNS}}
     replay.add(Record(**{name: columns[name] for name in ACTOR_COLUMNS}), before)
@@ -262,6 +291,7 @@ def train_dreamer(
     progress, replay = (
         loaded.pop("newest") if checkpoint else (start_progress(settings, seed), make_replay(settings, seed))
     )
+    progress = progress._replace(learner=on_devices(progress.learner, settings.devices))
     recent, clock = load_recent(checkpoint), Clock(settings.per_rollout, progress_every)
     log = MetricsLog(run, settings, recent, log_every)
     for i in range(step_of(checkpoint) // settings.per_rollout if checkpoint else 0, settings.num_rollouts):
