@@ -161,15 +161,15 @@ def surprise_table(
     bases: int = 4,  # so many of the bases
 ) -> pd.DataFrame:  # a row for each suite
     "Mean surprise at references and at edited states, in nats"
-    found = []
+    measured = []
     for probe in probes:
         if probe.kind == "data" and probe.base < bases:
             number, step = int(dataset.episodes_at(rows)[probe.base]), int(dataset.step_of[rows[probe.base]])
             episode = dataset.episode(number)
             codes = np.concatenate([episode.codes[:step], np.asarray(probe.state)[None]])
             nats = surprise(agent, codes, episode.action)[-1]
-            found.append((probe.suite, "reference" if probe.level is None else "edited", nats))
-    table = pd.DataFrame(found, columns=["suite", "state", "nats"])
+            measured.append((probe.suite, "reference" if probe.level is None else "edited", nats))
+    table = pd.DataFrame(measured, columns=["suite", "state", "nats"])
     return (
         table.groupby(["suite", "state"], sort=False)["nats"].mean().unstack().reset_index().rename_axis(None, axis=1)
     )

@@ -140,18 +140,18 @@ def measure_returns(
     world = World(settings.env_name)
     agent = load_agent(find_checkpoint(settings.checkpoint)) if settings.checkpoint else WanderPolicy(world.num_actions)
     _check_player(settings, agent)
-    found, states, alike = {}, 0, Counter()
+    useful, states, alike = {}, 0, Counter()
     for batch in range(max_batches):
         for codes, returns, number in _walk(settings, world, agent, batch):
             states += 1
             kind = int(number), int(returns.argmax())
             if np.ptp(returns) >= settings.least_gap and alike[kind] < settings.alike:
                 alike[kind] += 1
-                found.setdefault(codes.tobytes(), (codes, returns, number))
-        if len(found) >= settings.count:
-            rows = list(found.values())[: settings.count]
+                useful.setdefault(codes.tobytes(), (codes, returns, number))
+        if len(useful) >= settings.count:
+            rows = list(useful.values())[: settings.count]
             return ActionReturns(*map(np.stack, zip(*rows)))
-    why = f"of {states} states only {len(found)} have an action that gains {settings.least_gap} more than another"
+    why = f"of {states} states only {len(useful)} have an action that gains {settings.least_gap} more than another"
     raise TaskError(f"{why}, {settings.count} are wanted: ask for fewer, or a smaller least_gap")
 
 

@@ -145,10 +145,10 @@ def run_apart(
         command = [sys.executable, "-I", "-S", "-c", _SYSTEM_CALLS + _GIVE_UP + _RUN]
         process = subprocess.Popen(command, start_new_session=True, **how)
         try:
-            said, problem = _read_until(process, seconds + 10 * (not seconds), most_output)
+            output, problem = _read_until(process, seconds + 10 * (not seconds), most_output)
         finally:
             _kill(process)
-    return Ran(problem=problem) if problem else _understood(said, token, len(inputs), process.returncode)
+    return Ran(problem=problem) if problem else _read_answer(output, token, len(inputs), process.returncode)
 
 
 def _kill(process: subprocess.Popen) -> None:
@@ -161,10 +161,10 @@ def _kill(process: subprocess.Popen) -> None:
     process.stdout.close()
 
 # %% ../../nbs/tuning.sandbox.ipynb #3ac85f83
-def _understood(said: bytes, token: str, count: int, code: int) -> Ran:
+def _read_answer(output: bytes, token: str, count: int, code: int) -> Ran:
     "What the other process's answer means; it is believed only with the token"
     try:
-        answer = json.loads(said)
+        answer = json.loads(output)
         given, filtered, out = answer
     except (ValueError, TypeError):
         return Ran(problem="time" if code == -signal.SIGXCPU else f"ended by itself ({code})")

@@ -136,9 +136,9 @@ def code_scores(
     needs = [counts + spec.count_names.index(name) for name in NEEDS]
     tiles = (predicted[..., blocks] == came[..., blocks]).mean(-1)
     error = np.abs(predicted[..., needs].astype(int) - came[..., needs]).mean(-1)
-    said, seen = mob_places(predicted), mob_places(came)
+    expected, seen = mob_places(predicted), mob_places(came)
     with np.errstate(invalid="ignore"):  # no mob was seen or foreseen
-        mobs = total((said & seen).sum(-1)) / total((said | seen).sum(-1))
+        mobs = total((expected & seen).sum(-1)) / total((expected | seen).sum(-1))
         return {"tiles": total(tiles) / weight.sum((0, 1)), "mobs": mobs, "needs": total(error) / weight.sum((0, 1))}
 
 # %% ../../nbs/worldmodel.foresight.ipynb #fb6c6d52
