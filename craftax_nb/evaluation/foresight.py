@@ -38,7 +38,9 @@ def report_foresights(
                 options = dict(max_steps=steps, record=episodes, slots=evaluator.slots)
                 labeller = evaluator.labeller(agent)
                 played = evaluate_agent(agent, agent.world, episodes, seed, labeller, evaluator.cadence, **options)
-                nothing = lambda record: np.zeros((len(record.action), 1), bool)  # of achievements, which aren't compared
+                nothing = lambda record: np.zeros(
+                    (len(record.action), 1), bool
+                )  # of achievements, which aren't compared
                 own = [to_episode(record._replace(achievements=nothing(record))) for record in played.recordings]
                 sentences[f"foresight of {name}"] = report_foresight(run, name, agent, own, seed)
                 display(Markdown(as_markdown(sentences[f"foresight of {name}"])))
