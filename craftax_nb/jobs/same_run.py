@@ -14,7 +14,7 @@ from .files import show_path
 from .records import PARAMS
 
 # %% ../../nbs/jobs.same_run.ipynb #8976b5fe
-_NOT_COMPARED = "run_dir wandb accept_unfinished token_limit cost_limit timeout plan_only slurm".split()
+_NOT_COMPARED = "run_dir wandb accept_unfinished token_limit cost_limit timeout plan_only slurm until".split()
 
 # %% ../../nbs/jobs.same_run.ipynb #dfd2e96a
 RENAMED_PARAMETERS = {  # old name -> new, for one version
