@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from IPython.display import Markdown, display
 
+from ..data.shards import Episode
 from .rollout import evaluate_agent
 from ..jobs.markup import as_markdown
 from ..nets.agent import Agent
@@ -24,24 +25,26 @@ REPLAYED = 8  # episodes
 REPLAYED_STEPS = 512  # at most so many of each
 
 
+def _replayed(evaluator, agent: Agent) -> list[Episode]:
+    "Some episodes of the evaluation, played again and recorded; without achievements, which aren't compared"
+    episodes, steps = min(REPLAYED, evaluator.episodes), min(REPLAYED_STEPS, evaluator.max_steps)
+    how = dict(max_steps=steps, record=episodes, slots=evaluator.slots, cadence=evaluator.cadence)
+    played = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **how)
+    without = lambda record: record._replace(achievements=np.zeros((len(record.action), 1), bool))
+    return [to_episode(without(record)) for record in played.recordings]
+
+# %% ../../nbs/evaluation.foresight.ipynb #4c04299c
 def report_foresights(
     evaluator,  # an `evaluation.job.Evaluator`
     run,  # `jobs.runs.Run`
     rows: Mapping[str, tuple[Agent, str]],  # from `Evaluator.rows`
 ) -> dict[str, str]:  # "foresight of <agent>" -> a sentence; empty without a world model
     "Leaves a figure and a table for each agent with a world model"
-    sentences, seed = {}, evaluator.seed
+    sentences = {}
     for name, (agent, prompt) in rows.items():
         if agent.spec.size and not prompt and agent.meta.get("kind") != "random":
             with run.report("foresight"):
-                steps, episodes = min(REPLAYED_STEPS, evaluator.max_steps), min(REPLAYED, evaluator.episodes)
-                options = dict(max_steps=steps, record=episodes, slots=evaluator.slots)
-                labeller = evaluator.labeller(agent)
-                played = evaluate_agent(agent, agent.world, episodes, seed, labeller, evaluator.cadence, **options)
-                nothing = lambda record: np.zeros(
-                    (len(record.action), 1), bool
-                )  # of achievements, which aren't compared
-                own = [to_episode(record._replace(achievements=nothing(record))) for record in played.recordings]
-                sentences[f"foresight of {name}"] = report_foresight(run, name, agent, own, seed)
-                display(Markdown(as_markdown(sentences[f"foresight of {name}"])))
+                sentence = report_foresight(run, name, agent, _replayed(evaluator, agent), evaluator.seed)
+                sentences[f"foresight of {name}"] = sentence
+                display(Markdown(as_markdown(sentence)))
     return sentences

@@ -102,7 +102,8 @@ def _branches(study: StudyPlan, agent: str, suite: str) -> dict:
     if not len(own):
         return dict.fromkeys(columns, None)
     row = own.iloc[0]
-    right = "?" if not row["significant"] else "yes" if row["dV"] * row["dMC"] > 0 else "no"
+    unsure = row["significant"] < row["bases"] / 2  # fewer than half of the states changed beyond chance
+    right = "?" if unsure else "yes" if row["dV"] * row["dMC"] > 0 else "no"
     return dict(zip(columns, (row["dV"], row["dMC"], right), strict=True))
 
 
