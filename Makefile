@@ -74,7 +74,7 @@ bench-gpu: ## PPO, AWR, evaluation and labels on this machine's GPU, in at most 
 	timeout --kill-after 5 475 $(or $(wildcard $(BIN)/python),python3) -m craftax_nb.jobs.bench --plain gpu $(P)
 
 # What JupyterLab's file browser leaves out without ALL=1, so that the jobs are what one sees; links open these notebooks too.
-HIDDEN = '__pycache__' '.*' 'earlier_runs' 'bench_*.ipynb' 'test_*.ipynb' $(patsubst craftax_nb/%/__init__.py,'%.*.ipynb',$(wildcard craftax_nb/*/__init__.py))
+HIDDEN = '__pycache__' '.*' 'earlier_runs' '*.npz' images 'bench_*.ipynb' 'test_*.ipynb' $(patsubst craftax_nb/%/__init__.py,'%.*.ipynb',$(wildcard craftax_nb/*/__init__.py))
 
 lab: setup ## open JupyterLab at nbs/index.ipynb, with the jobs beside it; ALL=1 lists the library's notebooks too
 	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/nbs/index.ipynb \
