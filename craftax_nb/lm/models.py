@@ -287,11 +287,12 @@ def tiny_model(
     layers: int = 4,
     hidden: int = 64,
     seed: int = 0,  # of the weights
+    tokenizer=None,  # of transformers; None: `tiny_tokenizer`
 ) -> Path:
     "A random Qwen3 with tokenizer and chat template, for tests: 0.3M parameters"
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    tokenizer = tiny_tokenizer()
+    tokenizer = tiny_tokenizer() if tokenizer is None else tokenizer
     config = Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=hidden,

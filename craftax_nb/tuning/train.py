@@ -26,7 +26,7 @@ from .samples import save_samples
 from .tasks import TaskError, VerifiedTask, baselines, check_task
 
 # %% auto #0
-__all__ = ['ALIKE_STEPS', 'Tuner', 'with_adapter', 'check_finite', 'alike_warning', 'sample_rows', 'tune']
+__all__ = ['ALIKE_STEPS', 'Tuner', 'adapter_settings', 'with_adapter', 'check_finite', 'alike_warning', 'sample_rows', 'tune']
 
 # %% ../../nbs/tuning.train.ipynb #e7cb94d5
 class Tuner:
@@ -83,17 +83,23 @@ def _load(self: Tuner, model: str, lora_rank: int, device: str) -> None:
         self.adapter = with_adapter(self.model, model, lora_rank, self.seed)
 
 
+def adapter_settings(rank: int):  # peft.LoraConfig
+    "LoRA in all products of the model's layers"
+    from peft import LoraConfig
+
+    layers = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=layers, task_type="CAUSAL_LM")
+
+
 def with_adapter(model, name: str, rank: int, seed: int = 0):
     "Puts a LoRA adapter of peft into a model; TaskError where peft isn't installed"
     try:
-        from peft import LoraConfig, get_peft_model
+        from peft import get_peft_model
     except ImportError:
         raise TaskError(f"lora_rank is {rank}, but peft isn't installed: run `make setup-tuning`, or give 0") from None
-    layers = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=layers, task_type="CAUSAL_LM")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        out = get_peft_model(model, config).eval()
+        out = get_peft_model(model, adapter_settings(rank)).eval()
     out.peft_config["default"].base_model_name_or_path = name
     return out
 

@@ -19,7 +19,7 @@ from ..jobs.tracking import TUNED
 from ..lm.models import model_folder
 from .samples import save_samples
 from .tasks import Question, TaskError, VerifiedTask, check_task, graded_parts, total_reward
-from .train import ALIKE_STEPS, alike_warning
+from .train import ALIKE_STEPS, adapter_settings, alike_warning
 
 # %% auto #0
 __all__ = ['TRL_NAMES', 'check_group', 'trl_settings', 'uses_vllm', 'require_trl', 'reward_functions', 'our_metrics',
@@ -237,7 +237,7 @@ def tune_written(
     if not tokenizer.chat_template:
         raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    lm, adapter = AutoModelForCausalLM.from_pretrained(model_folder(model)), _adapter(p)
+    lm, adapter = AutoModelForCausalLM.from_pretrained(model_folder(model)), (adapter_settings(p["lora_rank"]) if p["lora_rank"] else None)
     functions, weights = reward_functions(task, questions)
     opening = [dict(role="system", content=task.system)] if task.system else []
     rows = {"prompt": [[*opening, dict(role="user", content=q.text)] for q in questions]}
@@ -256,17 +256,6 @@ def tune_written(
 _PARTS = {"train": "train_questions", "held-out": "held_questions"}
 
 # %% ../../nbs/tuning.trl.ipynb #ecee523e
-def _adapter(p: Mapping):
-    "peft's settings of an adapter; None where all weights learn"
-    if not p["lora_rank"]:
-        return None
-    from peft import LoraConfig
-
-    layers = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-    how = dict(r=p["lora_rank"], lora_alpha=2 * p["lora_rank"], target_modules=layers, task_type="CAUSAL_LM")
-    return LoraConfig(**how)
-
-
 def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
     "Trains from TRL's newest whole state, if there is one"
     state = lambda folder: run.dir / "trl" / f"checkpoint-{step_of(folder)}"

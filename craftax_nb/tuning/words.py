@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..jobs.files import whole_folder
-from ..lm.models import save_tiny
+from ..lm.models import tiny_model
 
 # %% auto #0
 __all__ = ['word_tokenizer', 'word_model']
@@ -52,22 +52,6 @@ def word_model(
     seed: int = 0,  # of the weights
 ) -> Path:
     "Saves a random Qwen3 that reads these texts' words"
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    tokenizer = word_tokenizer(texts, answers)
-    config = Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        intermediate_size=2 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=hidden // 4,
-        max_position_embeddings=2048,
-        tie_word_embeddings=True,
-        pad_token_id=0,
-        eos_token_id=2,
-    )
     with whole_folder(folder) as new:
-        save_tiny(lambda: Qwen3ForCausalLM(config), tokenizer, new, seed)
+        tiny_model(new, layers, hidden, seed, word_tokenizer(texts, answers))
     return Path(folder)
