@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from zipfile import ZipFile
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +30,7 @@ from craftax_nb.tuning.problems import (
 )
 from .samples import save_samples
 from .tasks import TaskError
-from .train import check_finite
+from .train import check_finite, keep_newest_states, read_training_state
 from .words import word_model
 
 # %% auto #0
@@ -172,9 +171,7 @@ def save(self: SelfPlay, folder: Path, about: dict) -> Path:
         write_json(
             new / TUNED, dict(kind="language model", step=self.round, model=self.names[0]) | about | {"files": files}
         )
-    others = [file.parent for file in folder.parent.glob("step-*/training.pt") if file.parent != folder]
-    for other in sorted(others, key=step_of)[:-1]:
-        (other / "training.pt").unlink()
+    keep_newest_states(folder)
     return folder
 
 
@@ -184,9 +181,7 @@ def restore(self: SelfPlay, folder: Path) -> None:
     from safetensors.torch import load_file
 
     try:
-        if torn := ZipFile(folder / "training.pt").testzip():  # torch itself compares no checksum
-            raise ValueError(f"the checksum of {torn} differs")
-        state = torch.load(folder / "training.pt", weights_only=True)
+        state = read_training_state(folder)
         for model, place in zip(self.models, (folder, folder / "proposer")):
             model.load_state_dict(load_file(place / "model.safetensors"), strict=False)
         for optimiser, own in zip(self.optimisers, state["optimisers"]):

@@ -26,7 +26,8 @@ from .samples import save_samples
 from .tasks import TaskError, VerifiedTask, baselines, check_task
 
 # %% auto #0
-__all__ = ['ALIKE_STEPS', 'Tuner', 'adapter_settings', 'with_adapter', 'check_finite', 'alike_warning', 'sample_rows', 'tune']
+__all__ = ['ALIKE_STEPS', 'Tuner', 'adapter_settings', 'with_adapter', 'check_finite', 'keep_newest_states',
+           'read_training_state', 'alike_warning', 'sample_rows', 'tune']
 
 # %% ../../nbs/tuning.train.ipynb #e7cb94d5
 class Tuner:
@@ -144,6 +145,20 @@ def _held_prompts(self: Tuner):
     return replace(self.prompts, rest=self.prompts.rest[len(self.questions) :])
 
 # %% ../../nbs/tuning.train.ipynb #10f2122a
+def keep_newest_states(folder: Path) -> None:
+    "Leaves the training state in a new checkpoint and in the one before it, in case the newer is damaged"
+    others = [file.parent for file in folder.parent.glob("step-*/training.pt") if file.parent != folder]
+    for other in sorted(others, key=step_of)[:-1]:
+        (other / "training.pt").unlink()
+
+
+def read_training_state(folder: Path, device: torch.device | str = "cpu") -> dict:
+    "The training state in a checkpoint; ValueError where a checksum differs, which torch itself doesn't compare"
+    if torn := ZipFile(folder / "training.pt").testzip():
+        raise ValueError(f"the checksum of {torn} differs")
+    return torch.load(folder / "training.pt", map_location=device, weights_only=True)
+
+# %% ../../nbs/tuning.train.ipynb #f739162d
 @patch
 def save(self: Tuner, folder: Path, about: dict) -> Path:
     "Writes a checkpoint, whole or not at all"
@@ -156,9 +171,7 @@ def save(self: Tuner, folder: Path, about: dict) -> Path:
         files = {p.name: str(p.stat().st_size) for p in sorted(new.iterdir()) if p.name != "training.pt"}
         fixed = dict(kind="language model", step=self.step, model=self.name, task=self.task.name)
         write_json(new / TUNED, fixed | about | {"files": files})
-    others = [file.parent for file in folder.parent.glob("step-*/training.pt") if file.parent != folder]
-    for other in sorted(others, key=step_of)[:-1]:
-        (other / "training.pt").unlink()
+    keep_newest_states(folder)
     return folder
 
 # %% ../../nbs/tuning.train.ipynb #67d444c1
@@ -168,9 +181,7 @@ def restore(self: Tuner, folder: Path) -> None:
     from safetensors.torch import load_file
 
     try:
-        if torn := ZipFile(folder / "training.pt").testzip():  # torch itself compares no checksum
-            raise ValueError(f"the checksum of {torn} differs")
-        state = torch.load(folder / "training.pt", map_location=self.model.device, weights_only=True)
+        state = read_training_state(folder, self.model.device)
         weights = {}
         for file in sorted(folder.glob("*.safetensors")):
             weights |= load_file(file, device=str(self.model.device))

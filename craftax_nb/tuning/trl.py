@@ -237,7 +237,10 @@ def tune_written(
     if not tokenizer.chat_template:
         raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    lm, adapter = AutoModelForCausalLM.from_pretrained(model_folder(model)), (adapter_settings(p["lora_rank"]) if p["lora_rank"] else None)
+    lm, adapter = (
+        AutoModelForCausalLM.from_pretrained(model_folder(model)),
+        (adapter_settings(p["lora_rank"]) if p["lora_rank"] else None),
+    )
     functions, weights = reward_functions(task, questions)
     opening = [dict(role="system", content=task.system)] if task.system else []
     rows = {"prompt": [[*opening, dict(role="user", content=q.text)] for q in questions]}
