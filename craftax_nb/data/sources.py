@@ -22,7 +22,7 @@ from craftax_nb.data.imports import (
     opened_source,
     whole_data,
 )
-from ..jobs.files import read_json, resolve, show_path
+from ..jobs.files import read_json, reading_problem, resolve, show_path
 
 # %% auto #0
 __all__ = ['NAMES', 'known_names', 'import_minari', 'import_table']
@@ -193,7 +193,13 @@ def _hub_tables(source: str) -> Iterator:
         raise ImportDataError(
             f"{source} is no folder here; to load it from a hub install datasets: pip install 'craftax_nb[imports]'"
         ) from None
-    yield source, load_from_hub(source, split="train").data.table
+    try:
+        table = load_from_hub(source, split="train").data.table
+    except Exception as e:  # what the library and the network raise is of many kinds
+        raise ImportDataError(
+            f"{source} is no folder here, and no data set of that name came from a hub ({reading_problem(e)})"
+        ) from None
+    yield source, table
 
 # %% ../../nbs/data.sources.ipynb #99ec445f
 def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[str, dict]]:

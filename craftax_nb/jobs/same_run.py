@@ -14,7 +14,10 @@ from .files import show_path
 from .records import PARAMS
 
 # %% ../../nbs/jobs.same_run.ipynb #8976b5fe
-_NOT_COMPARED = "run_dir wandb accept_unfinished token_limit cost_limit timeout plan_only slurm until".split()
+# Where a run goes and how long it may take, rather than what it computes
+_PLACE = "run_dir wandb workers slurm".split()
+_LIMITS = "accept_unfinished token_limit cost_limit timeout plan_only until".split()
+_NOT_COMPARED = _PLACE + _LIMITS
 
 # %% ../../nbs/jobs.same_run.ipynb #dfd2e96a
 RENAMED_PARAMETERS = {  # old name -> new, for one version
