@@ -7,7 +7,8 @@ the fork, because a JAX backend has threads, and threads don't survive one. A no
 Python that they start, papermill and kernels among them, in the same way (forked.py). Tests with services, and a run of
 one or two notebooks, start them as users do.
 
-Two children work at once, and what took longest the last time begins first. One line is printed
+Three children work at once (some wait for others, so two would leave a core idle), and what took longest the last
+time begins first; of tests with services, whose programs are many already, two. One line is printed
 for each check, its output only when it fails, and at the end `N passed, N failed`.
 Names of notebooks as arguments run only those: .ci/test.py jobs.runs world.codes
 """
@@ -35,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb"
 LIMIT = 30 * 60  # seconds that a notebook may take
-AT_ONCE = 2  # notebooks that run side by side
+AT_ONCE, SERVICES_AT_ONCE = 3, 2  # notebooks that run side by side
 FEW = 2  # as many notebooks are run without importing everything beforehand
 
 # What many notebooks import and what starts no thread of its own. Craftax is left out: its constants are JAX arrays,
@@ -153,22 +154,27 @@ def is_tested(path, flag):
 
 
 def compare_at_once():
-    """Has `test_eq` recognise equal sequences at once; all others are compared, and reported, as before.
+    """Has `test_eq` recognise equal sequences and JAX arrays at once; all others are compared, and reported, as before.
 
-    fastcore compares them element by element in Python: two files of 1 MB take it 20 s. NaN stays unequal to itself.
+    fastcore compares them element by element in Python: two files of 1 MB take it 20 s, a network's weights as long.
     """
     import fastcore.test
 
     one_by_one = fastcore.test.equals
+    fastcore.test.equals = lambda a, b: surely_equal(a, b) or one_by_one(a, b)
 
-    def equals(a, b):
-        try:
-            same = type(a) is type(b) and type(a) in (bytes, list, tuple) and a == b
-        except Exception:  # of arrays within, which answer for each element
-            same = False
-        return same is True and (type(a) is bytes or "nan" not in repr(a)) or one_by_one(a, b)
 
-    fastcore.test.equals = equals
+def surely_equal(a, b):
+    "Whether two sequences or JAX arrays are equal, as far as a fast comparison can tell; NaN stays unequal to itself"
+    if type(a) is not type(b):
+        return False
+    try:
+        if "jax" in sys.modules and isinstance(a, sys.modules["jax"].Array):
+            return sys.modules["numpy"].array_equal(a.__array__(), b.__array__())
+        same = type(a) in (bytes, list, tuple) and a == b
+    except Exception:  # of keys, and of arrays within, which answer for each element
+        same = False
+    return same is True and (type(a) is bytes or "nan" not in repr(a))
 
 
 def compile_once():
@@ -240,7 +246,7 @@ def guess(path):
 
 
 def order(checks, services):
-    "The longest first, so that the two that end last end together"
+    "The longest first, so that those that end last end together"
     times = last_times(services)
     return sorted(checks, key=lambda check: -times.get(check.name, check.weight))
 
@@ -310,12 +316,12 @@ def still_running(checks):
     return left
 
 
-def run(checks, running=()):
-    "Does all checks, in their order, two at once, and waits for those that are running; reports each as it ends"
+def run(checks, running=(), at_once=1):
+    "Does all checks, in their order, some at once, and waits for those that are running; reports each as it ends"
     waiting, running = list(checks), list(running)
     try:
         while waiting or running:
-            while waiting and len(running) < AT_ONCE:
+            while waiting and len(running) < at_once:
                 running.append(waiting.pop(0))
                 start(running[-1])
             time.sleep(0.05)
@@ -375,7 +381,7 @@ def main():
     for check in first:
         start(check)  # programs of a few seconds each, which work while this process imports
     running = preload(first) if len(notebooks) > FEW else first
-    run(order(notebooks, args.services), running=running)
+    run(order(notebooks, args.services), running, SERVICES_AT_ONCE if args.services else AT_ONCE)
     run(last)
     keep_times(notebooks, args.services)
     return summary(first + notebooks + last)

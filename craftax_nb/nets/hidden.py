@@ -73,13 +73,13 @@ def _products(
     return tuple(jnp.tanh(rows @ kernel + bias) @ following for kernel, bias, following in layers)
 
 
-def _used_products(layers: tuple, rows: jax.Array, count) -> tuple:
-    "As `_products`, of the first `count` rows; zeros for those far beyond"
-    sizes = [len(rows)]
+def _used_products(layers: tuple, rows: jax.Array, used: jax.Array, count) -> tuple:
+    "As `_products`, of the rows whose numbers are the first `count` of `used`; zeros for those far beyond"
+    sizes = [len(used)]
     while sizes[0] >= 2 * LEAST_ROWS:
         sizes.insert(0, -(-sizes[0] // 2))
-    padded = lambda product, n: jnp.pad(product, ((0, len(rows) - n), (0, 0)))
-    branch = lambda n: lambda layers: tuple(padded(product, n) for product in _products(layers, rows[:n]))
+    padded = lambda product, n: jnp.pad(product, ((0, len(used) - n), (0, 0)))
+    branch = lambda n: lambda layers: tuple(padded(product, n) for product in _products(layers, rows[used[:n]]))
     return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), count), [branch(n) for n in sizes], layers)
 
 # %% ../../nbs/nets.hidden.ipynb #d378018e
@@ -113,13 +113,26 @@ def table_products(
     spec: NetSpec,
     params: Mapping,  # of its network
     table: HiddenTable,  # whose row 0, which stands for none, is computed apart
-) -> dict[str, jax.Array]:  # trunk -> (rows, outputs of the trunk's next layer)
-    "As `row_products`, of the table's rows that are in use"
+    used: jax.Array | None = None,  # (capacity,) int32, the numbers of the rows to multiply, 0 first; None: as they lie
+    count: jax.Array | None = None,  # () how many of `used`; None: the table's own count
+) -> dict[str, jax.Array]:  # trunk -> (rows, outputs of the trunk's next layer), in the order of `used`
+    "As `row_products`, of the rows of a table that are in use"
+    used = jnp.arange(len(table.rows)) if used is None else used
     layers, rows = _layers(spec, params), _pooled(spec, table.rows)
-    none, known = _products(layers, rows[:1]), _used_products(layers, rows[1:], table.count - 1)
+    others = (table.count if count is None else count) - 1
+    none, known = _products(layers, rows[:1]), _used_products(layers, rows, used[1:], others)
     return {t: jnp.concatenate(parts) for t, *parts in zip(spec.trunks, none, known, strict=True)}
+
+# %% ../../nbs/nets.hidden.ipynb #7e55cb40
+def _rows_in_use(row: jax.Array, capacity: int) -> tuple:
+    "The numbers of all rows, those that `row` names first; each row's place in that order; how many are named"
+    named = jnp.zeros(capacity, bool).at[row].set(True).at[0].set(True)
+    return jnp.argsort(~named), jnp.cumsum(named) - 1, named.sum()
 
 
 def rows_of(spec: NetSpec, params: Mapping, table: HiddenTable | None, row, age) -> HiddenRows | None:
     "What a network with these weights reads of the rows of a table; None without a table"
-    return None if table is None else HiddenRows(table_products(spec, params, table), row, age)
+    if table is None:
+        return None
+    used, place, count = _rows_in_use(row, len(table.rows))
+    return HiddenRows(table_products(spec, params, table, used, count), place[row], age)

@@ -69,6 +69,11 @@ class PPO:
     def num_updates(self) -> int:
         return self.total_steps // self.batch
 
+    @property
+    def learns_from_sequences(self) -> bool:
+        "Whether a minibatch is the whole rollout of some environments, rather than single steps of any"
+        return self.net.recurrent or bool(self.hidden)
+
 # %% ../../nbs/online.ppo.ipynb #46dd3213
 def _check(ppo: PPO) -> None:
     "ValueError, one sentence, for settings that don't fit each other"
@@ -78,7 +83,7 @@ def _check(ppo: PPO) -> None:
     if bool(ppo.hidden) != bool(ppo.net.hidden_dim) or (ppo.hidden and ppo.devices > 1):
         given = f"hidden is {ppo.hidden}, NetSpec.hidden_dim {ppo.net.hidden_dim}, devices {ppo.devices}"
         raise ValueError(f"{given}: a network reads hidden states exactly where a model is asked, on one device")
-    size, name = (ppo.num_envs, "num_envs") if ppo.net.recurrent else (ppo.batch, "num_envs * num_steps")
+    size, name = (ppo.num_envs, "num_envs") if ppo.learns_from_sequences else (ppo.batch, "num_envs * num_steps")
     if size % (ppo.minibatches * ppo.devices):
         parts = f"{ppo.minibatches} equal minibatches on {ppo.devices} devices"
         raise ValueError(f"{name} = {size} can't be split into {parts}; change one of them")
@@ -320,9 +325,9 @@ def _minibatch(ppo: PPO, data: dict, memory, table, carry, columns):
 def _learn(ppo: PPO, train: TrainState, record: Record) -> tuple[TrainState, dict]:
     "`epochs` passes over the rollout in shuffled minibatches; metrics are means over all of them"
     data, bonus, bonus_metrics = _prepare(ppo, train, record)
-    if record.memory is None:
+    if not ppo.learns_from_sequences:
         data = jax.tree.map(lambda x: x.reshape(1, -1, *x.shape[2:]), data)
-    else:
+    if record.memory is not None:
         data["first"] = record.first
     key, key_shuffle = jax.random.split(train.key)
     shuffle = lambda key: jax.random.permutation(key, data["value"].shape[1])
