@@ -112,16 +112,14 @@ def row_products(
 def table_products(
     spec: NetSpec,
     params: Mapping,  # of its network
-    table: HiddenTable,  # whose row 0, which stands for none, is computed apart
-    used: jax.Array | None = None,  # (capacity,) int32, the numbers of the rows to multiply, 0 first; None: as they lie
+    table: HiddenTable,
+    used: jax.Array | None = None,  # (capacity,) int32, the numbers of the rows to multiply first; None: as they lie
     count: jax.Array | None = None,  # () how many of `used`; None: the table's own count
 ) -> dict[str, jax.Array]:  # trunk -> (rows, outputs of the trunk's next layer), in the order of `used`
     "As `row_products`, of the rows of a table that are in use"
-    used = jnp.arange(len(table.rows)) if used is None else used
-    layers, rows = _layers(spec, params), _pooled(spec, table.rows)
-    others = (table.count if count is None else count) - 1
-    none, known = _products(layers, rows[:1]), _used_products(layers, rows, used[1:], others)
-    return {t: jnp.concatenate(parts) for t, *parts in zip(spec.trunks, none, known, strict=True)}
+    used, count = (jnp.arange(len(table.rows)), table.count) if used is None else (used, count)
+    products = _used_products(_layers(spec, params), _pooled(spec, table.rows), used, count)
+    return dict(zip(spec.trunks, products, strict=True))
 
 # %% ../../nbs/nets.hidden.ipynb #7e55cb40
 def _rows_in_use(row: jax.Array, capacity: int) -> tuple:
