@@ -14,7 +14,8 @@ from ..data.shards import Episode
 from .rollout import evaluate_agent
 from ..jobs.markup import as_markdown
 from ..nets.agent import Agent
-from ..play.types import to_episode
+from ..nets.hidden import Aged
+from ..play.types import Record, to_episode
 from ..worldmodel.foresight import report_foresight
 
 # %% auto #0
@@ -25,13 +26,22 @@ REPLAYED = 8  # episodes
 REPLAYED_STEPS = 512  # at most so many of each
 
 
-def _replayed(evaluator, agent: Agent) -> list[Episode]:
-    "Some episodes of the evaluation, played again and recorded; without achievements, which aren't compared"
+def _held(record: Record) -> Aged | None:  # (T + 1, hidden_dim), (T + 1,)
+    "The hidden states that an agent held along a recording; after the last step the last one, a step older"
+    if record.hidden_state is None:
+        return None
+    vector, age = np.asarray(record.hidden_state), np.asarray(record.hidden_age)
+    return Aged(np.concatenate([vector, vector[-1:]]), np.append(age, age[-1] + 1))
+
+
+def _replayed(evaluator, agent: Agent) -> tuple[list[Episode], list[Aged | None]]:
+    "Some episodes of the evaluation, played again and recorded, without achievements; and the hidden states held there"
     episodes, steps = min(REPLAYED, evaluator.episodes), min(REPLAYED_STEPS, evaluator.max_steps)
     how = dict(max_steps=steps, record=episodes, slots=evaluator.slots, cadence=evaluator.cadence)
     played = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **how)
     without = lambda record: record._replace(achievements=np.zeros((len(record.action), 1), bool))
-    return [to_episode(without(record)) for record in played.recordings]
+    recordings = played.recordings
+    return [to_episode(without(record)) for record in recordings], [_held(record) for record in recordings]
 
 # %% ../../nbs/evaluation.foresight.ipynb #4c04299c
 def report_foresights(
@@ -44,7 +54,8 @@ def report_foresights(
     for name, (agent, prompt) in rows.items():
         if agent.spec.size and not prompt and agent.meta.get("kind") != "random":
             with run.report("foresight"):
-                sentence = report_foresight(run, name, agent, _replayed(evaluator, agent), evaluator.seed)
+                episodes, held = _replayed(evaluator, agent)
+                sentence = report_foresight(run, name, agent, episodes, evaluator.seed, held)
                 sentences[f"foresight of {name}"] = sentence
                 display(Markdown(as_markdown(sentence)))
     return sentences

@@ -88,7 +88,7 @@ BOUNDS |= {  # of tuning a language model
 OWN_BOUNDS = {  # job -> parameter -> Bound
     "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 10)}),
-    "train_dreamer": {"checkpoint_every": Bound(0, 1e12)},
+    "train_dreamer": {"checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},
     "evaluate": {"cadence": Bound(0, 1e3)},
     "ablate": {"episodes": Bound(0, 1e6)},
     "play_llm": {"slots": Bound(1, 32)},
@@ -129,6 +129,7 @@ CHOICES = {  # job -> parameter -> what it may be
     "train_dreamer": {
         "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
         "size": ("debug", "1m", "12m", "25m", "50m", "100m", "200m", "400m"),
+        "on_stale": ("keep", "zero"),
     },
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), _OFFLINE),
     "label": {

@@ -31,14 +31,13 @@ from ..lm.recipe import Recipe, recipe_from_dict
 from craftax_nb.nets.flax_nets import (
     ActorCritic,
     Output,
-    check_hidden_state,
     check_weights,
     initial_memory,
     make_network,
     weight_shapes,
 )
 from .foreign import Foreign, ask_on_host, load_module
-from .hidden import Aged, HiddenRows
+from .hidden import Aged, HiddenRows, check_hidden_state
 from .imported import imported_network
 from .rssm import with_action
 from .spec import WORLD_MODEL, NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax

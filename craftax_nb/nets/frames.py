@@ -12,7 +12,7 @@ from flax import linen as nn
 
 from .rssm import RSSM_SIZES, BlockDense, Layer, RSSMSize
 from .spec import NetSpec
-from .world_model import WorldModel
+from .world_model import WorldModel, hidden_reader
 from ..world.layout import ObsSpec
 from ..world.pixels import frame_shape, pixels
 
@@ -47,7 +47,7 @@ class PictureEncoder(nn.Module):
     size: RSSMSize
 
     @nn.compact
-    def __call__(self, codes, hidden_state=None):  # (..., code width) uint8 -> (..., features)
+    def __call__(self, codes):  # (..., code width) uint8 -> (..., features)
         frames, (height, width) = pixels(codes.reshape(-1, codes.shape[-1])), padded_shape(self.obs)
         missing = height - frames.shape[1], width - frames.shape[2]
         x = jnp.pad(frames, ((0, 0), (0, missing[0]), (0, missing[1]), (0, 0))) - 0.5
@@ -93,4 +93,5 @@ class PictureDecoder(nn.Module):
 def frame_model(spec: NetSpec) -> WorldModel:
     "The world model of a game, over frames"
     size = RSSM_SIZES[spec.size]
-    return WorldModel(size, spec.num_actions, PictureEncoder(spec.obs, size), PictureDecoder(spec.obs, size))
+    both = PictureEncoder(spec.obs, size), PictureDecoder(spec.obs, size)
+    return WorldModel(size, spec.num_actions, *both, hidden_reader(spec))

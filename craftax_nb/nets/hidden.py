@@ -11,11 +11,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .spec import NetSpec
+from .rssm import Layer
+from .spec import WORLD_MODEL, NetSpec
 
 # %% auto #0
-__all__ = ['AGE_BUCKETS', 'LEAST_ROWS', 'Aged', 'aged', 'age_bucket', 'HiddenRows', 'HiddenTable', 'row_products',
-           'table_products', 'rows_of']
+__all__ = ['AGE_BUCKETS', 'LEAST_ROWS', 'Aged', 'aged', 'age_bucket', 'HiddenRows', 'HiddenTable', 'check_hidden_state',
+           'with_age', 'encoder_products', 'row_products', 'table_products', 'rows_of']
 
 # %% ../../nbs/nets.hidden.ipynb #ffe02855
 AGE_BUCKETS = 12  # of 0, 1, 2 to 3, 4 to 7, ... and 1,024 steps or more
@@ -61,6 +62,35 @@ class HiddenTable(NamedTuple):
     rows: jax.Array  # (capacity, hidden_dim) float32, normalised; row 0 is zero and stands for none
     count: jax.Array  # () int32, how many rows are in use
 
+# %% ../../nbs/nets.hidden.ipynb #adcb77d9
+def check_hidden_state(spec: NetSpec, codes, hidden_state) -> None:
+    "Raises `ValueError` unless a hidden state is given exactly when the network reads one, with the right shape"
+    if isinstance(hidden_state, HiddenRows):
+        hidden_state = jax.ShapeDtypeStruct((*hidden_state.row.shape, spec.hidden_dim), jnp.float32)
+    given = None if hidden_state is None else tuple(hidden_state.shape)
+    if not spec.hidden_dim and given is not None:
+        raise ValueError(f"a plain network reads no hidden state, got one of shape {given}")
+    expected = (*codes.shape[:-1], spec.hidden_dim)
+    if spec.hidden_dim and given != expected:
+        raise ValueError(
+            f"hidden_state is {given}, expected shape {expected}: this network was built for hidden states"
+        )
+
+
+def with_age(spec: NetSpec, codes, hidden_state):  # Aged, HiddenRows, or None
+    "A checked hidden state with its age, 0 where none is given; with on_stale 'zero' an old one is as good as none"
+    check_hidden_state(spec, codes, hidden_state)
+    if hidden_state is None:
+        return None
+    if not isinstance(hidden_state, (Aged, HiddenRows)):
+        hidden_state = aged(hidden_state, None)
+    if spec.on_stale == "keep":
+        return hidden_state
+    stale = hidden_state.age > 0
+    if isinstance(hidden_state, HiddenRows):
+        return hidden_state._replace(row=jnp.where(stale, 0, hidden_state.row))
+    return hidden_state._replace(vector=jnp.where(stale[..., None], 0, hidden_state.vector))
+
 # %% ../../nbs/nets.hidden.ipynb #8e2f5cef
 LEAST_ROWS = 32  # tables aren't halved below this
 
@@ -99,13 +129,24 @@ def _layers(spec: NetSpec, params: Mapping) -> tuple:
     after = [params[f"{trunk}_{following}"]["kernel"][-spec.width :] for trunk in spec.trunks]
     return tuple((layer["kernel"], layer["bias"], kernel) for layer, kernel in zip(own, after, strict=True))
 
+# %% ../../nbs/nets.hidden.ipynb #cf9e04c5
+def encoder_products(
+    params: Mapping,  # of a world model that reads hidden states
+    rows: jax.Array,  # (n, hidden_dim) float32, normalised
+) -> dict[str, jax.Array]:  # "encoder" -> (n, units)
+    "What the encoder's further tokens are for each hidden state, but for its age"
+    layer = params["reader"]["layer"]
+    return {"encoder": Layer(layer["linear"]["kernel"].shape[1]).apply({"params": layer}, rows)}
+
 # %% ../../nbs/nets.hidden.ipynb #64685067
 def row_products(
     spec: NetSpec,
     params: Mapping,  # of its network
     rows: jax.Array,  # (n, hidden_dim) float32, normalised
 ) -> dict[str, jax.Array]:  # trunk -> (n, outputs of the trunk's next layer)
-    "What each trunk's next layer adds for each hidden state"
+    "What each trunk's next layer adds for each hidden state; of a world model see `encoder_products`"
+    if spec.net == WORLD_MODEL:
+        return encoder_products(params, rows)
     return dict(zip(spec.trunks, _products(_layers(spec, params), _pooled(spec, rows)), strict=True))
 
 # %% ../../nbs/nets.hidden.ipynb #a58637f4
@@ -118,6 +159,8 @@ def table_products(
 ) -> dict[str, jax.Array]:  # trunk -> (rows, outputs of the trunk's next layer), in the order of `used`
     "As `row_products`, of the rows of a table that are in use"
     used, count = (jnp.arange(len(table.rows)), table.count) if used is None else (used, count)
+    if spec.net == WORLD_MODEL:
+        return encoder_products(params, table.rows[used])
     products = _used_products(_layers(spec, params), _pooled(spec, table.rows), used, count)
     return dict(zip(spec.trunks, products, strict=True))
 

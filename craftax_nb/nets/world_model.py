@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from .hidden import HiddenRows, age_bucket, with_age
 from craftax_nb.nets.rssm import (
     RSSM,
     RSSM_SIZES,
@@ -33,27 +34,22 @@ from ..world.layout import CLASSIC, DARK, EMPTY, ObsSpec
 
 # %% auto #0
 __all__ = ['LARGE', 'SMALL', 'BINS', 'CodeEncoder', 'count_groups', 'CodeLogits', 'CodeDecoder', 'CodeParts', 'code_parts',
-           'reconstruction_loss', 'likeliest_codes', 'Readings', 'WorldModel', 'code_model']
+           'reconstruction_loss', 'likeliest_codes', 'HiddenReader', 'hidden_reader', 'Readings', 'WorldModel',
+           'code_model']
 
 # %% ../../nbs/nets.world_model.ipynb #3b5fa1ac
 class CodeEncoder(nn.Module):
-    "Three layers over codes; a language model's hidden state, where there is one, joins at the second"
+    "Three layers over codes"
 
     obs: ObsSpec
     units: int
 
     @nn.compact
-    def __call__(
-        self,
-        codes,  # (..., code width) uint8
-        hidden_state=None,  # (..., hidden_dim) float32, normalised
-    ):  # (..., units)
+    def __call__(self, codes):  # (..., code width) uint8 -> (..., units)
         init = nn.initializers.variance_scaling(1.0, "fan_in", "truncated_normal")
         kernel = self.param("kernel", init, (self.obs.obs_dim, self.units))
         (x,) = sparse_product((kernel,), codes.reshape(-1, codes.shape[-1]))
         x = nn.silu(nn.RMSNorm(epsilon=1e-4, name="norm")(x.reshape(*codes.shape[:-1], -1)))
-        if hidden_state is not None:
-            x = jnp.concatenate([x, Layer(self.units, name="hidden_state")(hidden_state)], -1)
         return Layer(self.units, name="layer_2")(Layer(self.units, name="layer_1")(x))
 
 # %% ../../nbs/nets.world_model.ipynb #c4d80842
@@ -185,6 +181,29 @@ def _place_mobs(obs: ObsSpec, part: dict, logits: np.ndarray) -> None:
     part["mob_tile"][:] = np.where(there, order // len(obs.mob_names), EMPTY)
     part["mob_id"][:] = np.where(there, order % len(obs.mob_names), EMPTY)
 
+# %% ../../nbs/nets.world_model.ipynb #5ba172ff
+class HiddenReader(nn.Module):
+    "Further tokens of an observation, from a language model's hidden state and its age"
+
+    spec: NetSpec
+
+    def setup(self):
+        self.layer = Layer(self.spec.width)
+        self.age = nn.Embed(max(1, self.spec.age_buckets), self.spec.width, embedding_init=nn.initializers.zeros)
+
+    def __call__(self, observations, hidden_state):  # as `ActorCritic` takes them -> (..., width)
+        hidden_state = with_age(self.spec, observations, hidden_state)
+        if isinstance(hidden_state, HiddenRows):
+            read = hidden_state.products["encoder"][hidden_state.row]
+        else:
+            read = self.layer(hidden_state.vector)
+        return read + self.age(age_bucket(hidden_state.age, max(1, self.spec.age_buckets)))
+
+
+def hidden_reader(spec: NetSpec) -> HiddenReader | None:
+    "What reads hidden states in the network of a spec; None where it reads none"
+    return HiddenReader(spec) if spec.hidden_dim else None
+
 # %% ../../nbs/nets.world_model.ipynb #df05f246
 class Readings(NamedTuple):
     "What is read from a latent's features"
@@ -203,8 +222,9 @@ class _Parts(nn.Module):
 
     size: RSSMSize
     num_actions: int
-    encoder: nn.Module  # observations, and a hidden state or None -> (..., units)
+    encoder: nn.Module  # observations -> (..., units), the tokens
     decoder: nn.Module  # features -> a prediction of the observations
+    reader: HiddenReader | None = None  # of a language model's hidden states; None: it reads none
 
     def setup(self):
         units = self.size.units
@@ -213,7 +233,12 @@ class _Parts(nn.Module):
         self.policy_head, self.value_head = Head(3, units, self.num_actions, 0.01), Head(3, units, BINS, 0.0)
 
     def encode(self, observations, hidden_state=None):
-        return self.encoder(observations, hidden_state)
+        tokens = self.encoder(observations)
+        if self.reader is None:
+            if hidden_state is not None:
+                raise ValueError("a plain world model reads no hidden state, but one is given")
+            return tokens
+        return jnp.concatenate([tokens, self.reader(observations, hidden_state)], -1)
 
     def prior(self, deter):
         return self.rssm.prior(deter)
@@ -264,4 +289,5 @@ class WorldModel(_Parts):
 def code_model(spec: NetSpec) -> WorldModel:
     "The world model of a game, over codes"
     size = RSSM_SIZES[spec.size]
-    return WorldModel(size, spec.num_actions, CodeEncoder(spec.obs, size.units), CodeDecoder(spec.obs, size.units))
+    both = CodeEncoder(spec.obs, size.units), CodeDecoder(spec.obs, size.units)
+    return WorldModel(size, spec.num_actions, *both, hidden_reader(spec))

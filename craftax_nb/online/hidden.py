@@ -14,28 +14,14 @@ import numpy as np
 
 from ..lm.recipe import Recipe
 from ..nets.agent import Agent
-from ..nets.spec import safe_std
 from .ppo import KEPT, PPO, TrainState
 from ..play.hidden import HiddenStore
-from ..play.live_rollout import HiddenSettings, live_rollout
+from ..play.live_rollout import live_rollout, take_moments
 from ..play.policy import NetworkPolicy
 from ..play.types import Record
 
 # %% auto #0
-__all__ = ['hidden_settings', 'collect_live', 'measure_hidden', 'live_recipe', 'hidden_metrics', 'asked_so_far', 'label_episodes']
-
-# %% ../../nbs/online.hidden.ipynb #893af4e6
-def hidden_settings(
-    num_envs: int,
-    num_steps: int,
-    cadence: int = 0,  # steps of an episode between two questions; 0: at its first step; -1: once in all
-    dropout: float = 0.0,  # chance that an environment plays and learns without its hidden state in a rollout
-    history: int = 0,  # states before the current one that the model reads too
-    overlap: bool = False,  # play goes on, a segment at a time, while the model reads
-) -> HiddenSettings:
-    "Settings whose table has room for what environments hold, for a new episode each, and for the cadence's questions"
-    needed = 1 + num_envs * (2 + (num_steps // cadence if cadence > 0 else 0))
-    return HiddenSettings(cadence, dropout, needed, history, overlap)
+__all__ = ['collect_live', 'measure_hidden', 'label_episodes']
 
 # %% ../../nbs/online.hidden.ipynb #cc51b727
 def collect_live(ppo: PPO, train: TrainState, store: HiddenStore) -> tuple[TrainState, Record]:
@@ -63,35 +49,12 @@ def _side_by_side(records: list[Record]) -> Record:
 def measure_hidden(ppo: PPO, train: TrainState, store: HiddenStore) -> None:
     "Sets mean and deviation of the store's hidden states by a rollout that is thrown away; texts are asked for once"
     first = train if ppo.seeds == 1 else jax.tree.map(lambda x: x[0], train)
-    _, record = collect_live(replace(ppo, seeds=1, hidden=replace(ppo.hidden, dropout=0.0)), first, store)
-    rows = np.asarray(record.hidden_table.rows, np.float64)
-    weight = np.bincount(np.asarray(record.hidden_row).ravel(), minlength=len(rows))
-    mean = np.average(rows, axis=0, weights=weight)
-    std = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
-    store.mean, store.std = mean.astype(np.float32), safe_std(std)
-
-# %% ../../nbs/online.hidden.ipynb #984b0392
-def live_recipe(store: HiddenStore, settings: HiddenSettings) -> Recipe | None:
-    "The recipe of an agent's hidden states, with the cadence at which they are asked for"
-    return store.recipe and replace(store.recipe, cadence=settings.recipe_cadence)
-
-
-def hidden_metrics(record: Record, store: HiddenStore, before: tuple[int, int, float]) -> dict[str, float]:
-    "What an update asked for: states, texts that were new, rows of the table, the age's mean, the model's seconds"
-    now = np.subtract(asked_so_far(store), before)
-    names = ("questions", "texts_read", "model_seconds")
-    rows, age = np.asarray(record.hidden_table.count).max(), np.asarray(record.hidden_age).mean()
-    return dict(zip(names, map(float, now), strict=True)) | {"hidden_rows": float(rows), "hidden_age": float(age)}
-
-
-def asked_so_far(store: HiddenStore) -> tuple[int, int, float]:
-    "Questions that were answered, distinct texts of them, and the model's seconds"
-    return store.questions, store.taken, store.seconds
+    take_moments(store, collect_live(replace(ppo, seeds=1, hidden=replace(ppo.hidden, dropout=0.0)), first, store)[1])
 
 # %% ../../nbs/online.hidden.ipynb #07aec06e
 def label_episodes(
     folder: Path,  # a data set that the run has written
-    recipe: Recipe,  # of `live_recipe`
+    recipe: Recipe,  # of `play.live_rollout.live_recipe`
     store: HiddenStore,
 ) -> Path | None:  # the labels' folder; None without episodes
     "Writes the labels of a run's data set, of whose states the model is asked where it wasn't in time"

@@ -17,11 +17,10 @@ from ..nets.agent import Agent, load_agent
 from ..nets.hidden import AGE_BUCKETS
 from ..nets.spec import NetSpec
 from .bonuses import make_bonus
-from .hidden import hidden_settings
 from .ppo import PPO
 from .train import make_net
 from ..play.hidden import HiddenStore
-from ..play.live_rollout import HiddenSettings
+from ..play.live_rollout import HiddenSettings, hidden_settings
 from ..world.env import World
 
 # %% auto #0

@@ -16,21 +16,14 @@ from fastcore.basics import patch
 from ..data.shards import EpisodeWriter
 from ..jobs.checkpoints import DamagedState, run_checkpoints, step_of
 from ..jobs.errors import Diverged
-from ..jobs.files import read_json, remove_whole, write_json
+from ..jobs.files import remove_whole
 from ..jobs.runs import Run
-from ..lm.recipe import recipe_from_dict, require_same
-from ..nets.agent import Agent, load_arrays, read_meta, save_agent
+from ..nets.agent import Agent, read_meta, save_agent
 from ..nets.spec import NetSpec
-from craftax_nb.online.hidden import (
-    asked_so_far,
-    collect_live,
-    hidden_metrics,
-    label_episodes,
-    live_recipe,
-    measure_hidden,
-)
+from .hidden import collect_live, label_episodes, measure_hidden
 from .ppo import PPO, TrainState, collect, init, learn
 from ..play.hidden import HiddenStore
+from ..play.live_rollout import asked_so_far, check_asked_model, hidden_metrics, live_recipe
 from craftax_nb.play.training import (
     EPISODE_COLUMNS,
     TRAINER,
@@ -70,7 +63,7 @@ def save_train(
 
     def asked(trainer: Path):
         if store is not None:
-            write_json(trainer / "hidden.json", {"count": store.commit(), "taken": store.taken})
+            store.save_state(trainer)
 
     def extra(folder: Path):
         save_trainer(folder, train, recent, asked)
@@ -169,21 +162,10 @@ def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore | No
         return
     folder = run.dir / "hidden_states"
     if checkpoint:
-        hidden.keep_in(folder, **read_json(checkpoint / TRAINER / "hidden.json"))
-        moments = load_arrays(checkpoint / "normaliser.safetensors")
-        hidden.mean, hidden.std = moments["mean"], moments["std"]
-        return
+        return hidden.load_state(folder, checkpoint)
     hidden.keep_in(folder)
     if hidden.mean is None:
         measure_hidden(ppo, train, hidden)
-
-# %% ../../nbs/online.train.ipynb #189695a1
-def _check_same_model(folder: Path, ppo: PPO, hidden: HiddenStore | None) -> None:
-    "RecipeMismatch, which names the fields, where the language model isn't the one of a checkpoint of the run"
-    recipe = read_meta(folder)["recipe"] if hidden is not None else None
-    if recipe and hidden.recipe:
-        before, now = recipe_from_dict(recipe), live_recipe(hidden, ppo.hidden)
-        require_same(before, now, "the run so far", "this language model")
 
 # %% ../../nbs/online.train.ipynb #462378ab
 def _resume(run: Run, ppo: PPO, hidden: HiddenStore | None) -> tuple[Path | None, TrainState | None]:
@@ -191,7 +173,8 @@ def _resume(run: Run, ppo: PPO, hidden: HiddenStore | None) -> tuple[Path | None
     states = {}
 
     def load(folder: Path):
-        _check_same_model(folder, ppo, hidden)
+        if hidden is not None:
+            check_asked_model(read_meta(folder)["recipe"], hidden, ppo.hidden)
         states["newest"] = load_train(folder, ppo)
 
     return run.resume(load), states.get("newest")

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
-from ..jobs.files import remove_whole, whole_file
+from ..jobs.files import read_json, remove_whole, whole_file, write_json
 from ..lm.prompt import observation_texts, text_key
+from ..nets.agent import load_arrays
+from .training import TRAINER
 
 # %% auto #0
 __all__ = ['HiddenStore']
@@ -104,6 +106,12 @@ def normalised(self: HiddenStore, numbers: np.ndarray) -> np.ndarray:  # (k, dim
     return raw if self.mean is None else (raw - self.mean) / self.std
 
 # %% ../../nbs/play.hidden.ipynb #bbb2535b
+@patch(as_prop=True)
+def dim(self: HiddenStore) -> int:
+    "The length of a hidden state; the model must have read at least one, or say it"
+    return getattr(self.labeller, "dim", 0) or self.blocks[0].shape[1]
+
+# %% ../../nbs/play.hidden.ipynb #2073852d
 @patch
 def settle(self: HiddenStore) -> None:
     "Waits for the model; what it has read is in the store then"
@@ -149,6 +157,30 @@ def keep_in(self: HiddenStore, folder: Path, count: int = 0, taken: int = 0) -> 
     if len(self) != count:
         raise ValueError(f"{self.folder.name} holds {len(self)} hidden states, the checkpoint had {count}; start anew")
     self.committed = count
+
+# %% ../../nbs/play.hidden.ipynb #1cd99889
+_STATE = "hidden.json"  # in a trainer's folder
+
+
+@patch
+def save_state(
+    self: HiddenStore,
+    trainer: Path,  # of a checkpoint that is being written
+) -> None:
+    "Commits the vectors, and notes in a checkpoint how many it knows"
+    write_json(trainer / _STATE, {"count": self.commit(), "taken": self.taken})
+
+
+@patch
+def load_state(
+    self: HiddenStore,
+    folder: Path,  # of the vectors
+    checkpoint: Path,
+) -> None:
+    "Takes what a checkpoint of a run knew: vectors, and their mean and deviation"
+    self.keep_in(folder, **read_json(checkpoint / TRAINER / _STATE))
+    moments = load_arrays(checkpoint / "normaliser.safetensors")
+    self.mean, self.std = moments["mean"], moments["std"]
 
 # %% ../../nbs/play.hidden.ipynb #e5ea0bf5
 @patch

@@ -5,9 +5,9 @@
 # %% ../../nbs/play.live_rollout.ipynb #505061a9
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
+from ..lm.recipe import Recipe, recipe_from_dict, require_same
 from ..nets.hidden import HiddenRows, HiddenTable, row_products, table_products
+from ..nets.spec import safe_std
 from .engine import Envs, EnvsHidden, rollout_step
 from .hidden import HiddenStore
 from .policy import NetworkPolicy
@@ -25,7 +27,8 @@ from .types import Record
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['ONCE', 'HiddenSettings', 'start_held', 'seen_now', 'live_rollout']
+__all__ = ['ONCE', 'HiddenSettings', 'hidden_settings', 'start_held', 'seen_now', 'live_rollout', 'take_moments', 'live_recipe',
+           'hidden_metrics', 'asked_so_far', 'check_asked_model']
 
 # %% ../../nbs/play.live_rollout.ipynb #b72cb816
 ONCE = 2**20  # a recipe's cadence where the model is asked at the first step of an episode, and never after it
@@ -45,6 +48,19 @@ class HiddenSettings:
     def recipe_cadence(self) -> int:
         "The cadence of a recipe whose labels are these hidden states"
         return self.cadence if self.cadence > 0 else ONCE
+
+# %% ../../nbs/play.live_rollout.ipynb #652ca4c9
+def hidden_settings(
+    num_envs: int,
+    num_steps: int,
+    cadence: int = 0,  # steps of an episode between two questions; 0: at its first step; -1: once in all
+    dropout: float = 0.0,  # chance that an environment plays and learns without its hidden state in a rollout
+    history: int = 0,  # states before the current one that the model reads too
+    overlap: bool = False,  # play goes on, a segment at a time, while the model reads
+) -> HiddenSettings:
+    "Settings whose table has room for what environments hold, for a new episode each, and for the cadence's questions"
+    needed = 1 + num_envs * (2 + (num_steps // cadence if cadence > 0 else 0))
+    return HiddenSettings(cadence, dropout, needed, history, overlap)
 
 # %% ../../nbs/play.live_rollout.ipynb #56c59d99
 def start_held(codes: jax.Array, history: int = 0) -> EnvsHidden:
@@ -288,7 +304,9 @@ def live_rollout(
     keep: tuple,  # fields of `Record` besides the game's own, as `rollout` takes them
     settings: HiddenSettings,
     store: HiddenStore,
-) -> tuple[Envs, Record]:  # arrays (num_steps, envs, ...), with hidden_row, hidden_age and the hidden_table
+) -> tuple[
+    Envs, Record
+]:  # arrays (num_steps, envs, ...), with hidden_row, hidden_number, hidden_age and the hidden_table
     "As `rollout`, for an agent whose language model is asked on the way; to be called outside of compiled functions"
     live = _LiveRollout(world, policy, envs, key, num_steps, keep, settings, store)
     waits = not settings.overlap
@@ -300,7 +318,49 @@ def live_rollout(
         for turn in turns:
             turn()
     held, store.largest = live.playing.envs.hidden, len(live.table.rows)
-    held = held._replace(number=jnp.asarray(live.table.numbers()[np.asarray(held.row)]))
-    return live.playing.envs._replace(hidden=held), live.playing.record._replace(
-        memory=envs.memory, hidden_table=live.table.table()
-    )
+    numbers, record = live.table.numbers(), live.playing.record
+    held = held._replace(number=jnp.asarray(numbers[np.asarray(held.row)]))
+    record = record._replace(hidden_number=numbers[np.asarray(record.hidden_row)])
+    record = record._replace(memory=envs.memory, hidden_table=live.table.table())
+    return live.playing.envs._replace(hidden=held), record
+
+# %% ../../nbs/play.live_rollout.ipynb #ac2da93d
+def take_moments(
+    store: HiddenStore,
+    record: Record,  # of `live_rollout`
+) -> None:
+    "Sets mean and deviation of the store's hidden states to those of the steps of a rollout"
+    rows = np.asarray(record.hidden_table.rows, np.float64)
+    weight = np.bincount(np.asarray(record.hidden_row).ravel(), minlength=len(rows))
+    mean = np.average(rows, axis=0, weights=weight)
+    std = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
+    store.mean, store.std = mean.astype(np.float32), safe_std(std)
+
+# %% ../../nbs/play.live_rollout.ipynb #b7bd560d
+def live_recipe(store: HiddenStore, settings: HiddenSettings) -> Recipe | None:
+    "The recipe of an agent's hidden states, with the cadence at which they are asked for"
+    return store.recipe and replace(store.recipe, cadence=settings.recipe_cadence)
+
+
+def hidden_metrics(record: Record, store: HiddenStore, before: tuple[int, int, float]) -> dict[str, float]:
+    "What an update asked for: states, texts that were new, rows of the table, the age's mean, the model's seconds"
+    now = np.subtract(asked_so_far(store), before)
+    names = ("questions", "texts_read", "model_seconds")
+    rows, age = np.asarray(record.hidden_table.count).max(), np.asarray(record.hidden_age).mean()
+    return dict(zip(names, map(float, now), strict=True)) | {"hidden_rows": float(rows), "hidden_age": float(age)}
+
+
+def asked_so_far(store: HiddenStore) -> tuple[int, int, float]:
+    "Questions that were answered, distinct texts of them, and the model's seconds"
+    return store.questions, store.taken, store.seconds
+
+# %% ../../nbs/play.live_rollout.ipynb #4cf6ffb3
+def check_asked_model(
+    before: Mapping | None,  # the recipe in the agent.json of a checkpoint of the run
+    store: HiddenStore,
+    settings: HiddenSettings,
+) -> None:
+    "RecipeMismatch, which names the fields, where the language model isn't the one that the run has asked so far"
+    if before and store.recipe:
+        now = live_recipe(store, settings)
+        require_same(recipe_from_dict(before), now, "the run so far", "this language model")

@@ -29,6 +29,7 @@ class Record(NamedTuple):
     hidden_state: Any = None  # (..., hidden_dim) float32, the language model's, as the policy held it
     hidden_age: Any = None  # (...,) int32, steps since that hidden state was computed
     hidden_row: Any = None  # (...,) int32, its row in hidden_table; 0: none
+    hidden_number: Any = None  # (...,) int32, its number in the run's `HiddenStore`; -1: none
     log_prob: Any = None  # (...,) float32, of the action under the policy
     value: Any = None  # (...,) float32, the policy's own estimate of the return
     intrinsic_value: Any = None  # (...,) float32, its estimate of the exploration bonus to come

@@ -193,6 +193,7 @@ def foresight_part(
         tables["surprise"] = pd.concat(parts)
     text = (
         "Causes that are planted in states from play: their effect in the game and as imagined, by doing nothing. "
-        "Surprise in nats, at states of the data set and at the same ones edited."
+        "Surprise in nats, at states of the data set and at the same ones edited. Hidden states of a language model "
+        "aren't read here."
     )
     return Part(Section("What does it see coming?", text, [], list(tables.values())), {}, tables)

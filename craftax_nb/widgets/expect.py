@@ -81,7 +81,7 @@ class Expect(widgets.VBox):
     @property
     def reading(self) -> Reading | None:
         "That of the first agent with a world model; None without one"
-        own = [r for r in self.trace.readings if r.agent is not None and r.agent.spec.size]
+        own = [r for r in self.trace.readings if r.agent is not None and r.agent.spec.size and not r.lacking]
         return own[0] if own else None
 
 # %% ../../nbs/widgets.expect.ipynb #c9a7d1c9
@@ -97,7 +97,7 @@ def expect(self: Expect) -> None:
     codes = np.concatenate([episode.codes[: self.step], self.editing.codes[None]])
     try:
         asked = reading.agent, codes, episode.action, self.step, horizon, self.samples.value
-        futures = imagine_futures(*asked)
+        futures = imagine_futures(*asked, hidden=reading.aged(0, self.step + 1))
     except Exception as e:  # shown in the tab; the inspector goes on
         self.note.value = failure(e)
         return
@@ -114,11 +114,12 @@ def badge(self: Expect) -> str:  # "" below the 99th percentile, or without a wo
     if reading is None:
         return ""
     if self.known[0] is not self.trace:
-        self.known = self.trace, surprise(reading.agent, episode.codes, episode.action)
+        held = reading.aged(0, len(episode.codes))
+        self.known = self.trace, surprise(reading.agent, episode.codes, episode.action, hidden=held)
     own, here = self.known[1], self.known[1][self.step]
     if self.editing.edits:
         codes = np.concatenate([episode.codes[: self.step], self.editing.codes[None]])
-        here = surprise(reading.agent, codes, episode.action)[-1]
+        here = surprise(reading.agent, codes, episode.action, hidden=reading.aged(0, len(codes)))[-1]
     percentile = 100 * np.mean(own < here)
     if percentile < RARE:
         return ""

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from ..nets.hidden import HiddenRows, encoder_products
 from ..nets.rssm import Latent, features, mixed_log_probs
 from ..nets.twohot import twohot_loss, twohot_mean, value_bins
 from ..nets.world_model import WorldModel
@@ -29,8 +30,9 @@ from craftax_nb.worldmodel.losses import (
 )
 
 # %% auto #0
-__all__ = ['LOSS_SCALES', 'Dreamer', 'Sequences', 'DreamerState', 'init_dreamer', 'Observed', 'carry_latents', 'world_losses',
-           'imagine', 'imagined_of', 'replay_value_loss', 'dreamer_loss', 'dreamer_metrics', 'learn_dreamer']
+__all__ = ['LOSS_SCALES', 'Dreamer', 'Sequences', 'DreamerState', 'init_dreamer', 'Observed', 'held_rows', 'carry_latents',
+           'world_losses', 'imagine', 'imagined_of', 'replay_value_loss', 'dreamer_loss', 'dreamer_metrics',
+           'learn_dreamer']
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #3415d624
 @dataclass(frozen=True)
@@ -71,6 +73,14 @@ class Sequences(NamedTuple):
     last: jax.Array  # (steps, n) bool, an episode's last observation
     terminal: jax.Array  # (steps, n) bool, where the game is over; not where it was cut
     latent: Latent  # (n, ...)
+    hidden_row: Any = None  # (steps, n) int32, of the table; 0: none. None for an agent that reads no hidden states
+    hidden_age: Any = None  # (steps, n) int32, steps since they were computed
+    hidden_table: Any = None  # `nets.hidden.HiddenTable`, the distinct hidden states of the sequences
+
+    @property
+    def steps(self) -> Sequences:
+        "The arrays (steps, n, ...) alone"
+        return self._replace(latent=None, hidden_table=None)
 
 
 class DreamerState(struct.PyTreeNode):
@@ -90,7 +100,9 @@ def init_dreamer(
 ) -> DreamerState:
     "The state before the first update"
     key, key_init = jax.random.split(jax.random.PRNGKey(seed))
-    params = jax.jit(dreamer.model.init)(key_init, observations)["params"]
+    reader = dreamer.model.reader
+    hidden_state = reader and jnp.zeros((len(observations), reader.spec.hidden_dim))
+    params = jax.jit(dreamer.model.init)(key_init, observations, hidden_state)["params"]
     slow = jax.tree.map(jnp.copy, params["value_head"])
     nothing = ReturnRange(jnp.zeros(()), jnp.zeros(()))
     return DreamerState(params, slow, dreamer.optimiser.init(params), nothing, key)
@@ -107,7 +119,17 @@ class Observed(NamedTuple):
     def features(self) -> jax.Array:
         return features(self.deter, self.stoch)
 
+# %% ../../nbs/worldmodel.dreamer.ipynb #6e7a271b
+def held_rows(
+    params,
+    sequences: Sequences,
+) -> HiddenRows | None:
+    "What the encoder reads of a language model along sequences: its layer is computed once for each distinct row"
+    if sequences.hidden_table is None:
+        return None
+    return HiddenRows(encoder_products(params, sequences.hidden_table.rows), sequences.hidden_row, sequences.hidden_age)
 
+# %% ../../nbs/worldmodel.dreamer.ipynb #b0735870
 def carry_latents(
     model: WorldModel,
     params,
@@ -116,7 +138,7 @@ def carry_latents(
 ) -> Observed:
     "Carries the latents along sequences"
     apply = partial(model.apply, {"params": params})
-    tokens = apply(sequences.observations, method="encode")
+    tokens = apply(sequences.observations, held_rows(params, sequences), method="encode")
 
     def step(latent, row):
         tokens, action, first, key = row
@@ -225,7 +247,7 @@ def dreamer_loss(
     running = state.range.updated(returns)
     behaviour = behaviour_losses(imagined, returns, running.size, bins, dreamer.entropy_coef)
     late = lambda x: x[-dreamer.imagine_from :]
-    late_steps = Sequences(*jax.tree.map(late, sequences[:-1]), sequences.latent)
+    late_steps = jax.tree.map(late, sequences.steps)
     late_returns = returns[0].reshape(late_steps.first.shape)
     value_loss = replay_value_loss(
         dreamer, params, state.slow_value, late_steps, jax.tree.map(late, observed), late_returns

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..data.shards import Episode
 from ..nets.agent import Agent
+from ..nets.hidden import Aged
 from ..nets.twohot import twohot_mean, value_bins
 from ..world.layout import EMPTY, ObsSpec
 from .imagine import NEEDS, Futures, carry_episode, episode_sequence, imagine_from
@@ -52,10 +53,11 @@ def along_episode(
     starts: np.ndarray,  # (n,) int, steps of it, so early that what came after is read too
     horizon: int,
     seed: int = 0,  # of the draws of the latents
+    hidden: Aged | None = None,  # as of `imagine.episode_sequence`
 ) -> Play:
     "Steps of an episode and what came after them"
     codes = episode.codes[:LONGEST]
-    observed = carry_episode(agent, episode_sequence(agent, codes, episode.action), jax.random.PRNGKey(seed))
+    observed = carry_episode(agent, episode_sequence(agent, codes, episode.action, hidden), jax.random.PRNGKey(seed))
     logits = agent.net.apply({"params": agent.params}, observed.features[:, 0], method="value")
     rows, there = _rows(episode, starts, horizon)
     value = np.asarray(twohot_mean(logits, value_bins()))[np.concatenate([starts[:, None], rows], 1)]
@@ -78,14 +80,15 @@ def along_play(
     horizon: int = 16,
     each: int = 8,  # steps of each episode, at random
     seed: int = 0,
+    hidden: Sequence[Aged | None] | None = None,  # of each episode, for an agent that reads hidden states
 ) -> Play:
     "Steps of episodes and what came after them; ValueError without an episode"
     if not episodes:
         raise ValueError("there is no episode to compare with: give at least one")
     rng, parts = np.random.default_rng(seed), []
-    for episode in episodes:
+    for episode, held in zip(episodes, hidden or [None] * len(episodes), strict=True):
         starts = rng.integers(min(len(episode), LONGEST - horizon), size=each)
-        parts.append(along_episode(agent, episode, starts, horizon, seed))
+        parts.append(along_episode(agent, episode, starts, horizon, seed, held))
     join = lambda name: np.concatenate([getattr(p, name) for p in parts], int(name == "action"))
     latents = tuple(np.concatenate(x) for x in zip(*(p.latents for p in parts), strict=True))
     return Play(*map(join, Play._fields[:-1]), latents)
@@ -223,9 +226,10 @@ def report_foresight(
     agent: Agent,  # with a world model
     episodes: Sequence[Episode],
     seed: int = 0,
+    hidden: Sequence[Aged | None] | None = None,  # as of `along_play`
 ) -> str:  # the sentence of `foresight_sentence`
     "Leaves a figure and a table of what an agent foresees in episodes"
-    play = along_play(agent, episodes, seed=seed)
+    play = along_play(agent, episodes, seed=seed, hidden=hidden)
     table = foresight_table(agent, foresee(agent, play, seed=seed), play)
     file = f"foresight_{name.strip('/').replace('/', '_')}"
     run.save_table(table.reset_index(), file)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..nets.agent import Agent
+from ..nets.hidden import Aged, HiddenTable
 from ..nets.rssm import features, mixed_log_probs
 from ..nets.twohot import twohot_mean, value_bins
 from ..nets.world_model import likeliest_codes
@@ -22,8 +23,8 @@ from .dreamer import Observed, Sequences, carry_latents
 from .losses import divergence
 
 # %% auto #0
-__all__ = ['NEEDS', 'episode_sequence', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from', 'imagine_futures',
-           'compare_futures']
+__all__ = ['NEEDS', 'episode_sequence', 'held_along', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from',
+           'imagine_futures', 'compare_futures']
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ff9338c6
 _PADDED = 256  # steps
@@ -33,6 +34,7 @@ def episode_sequence(
     agent: Agent,  # with a world model
     codes: np.ndarray,  # (T, width) uint8, an episode's observations from its beginning
     action: np.ndarray,  # (T,) int, taken in each; shorter where the last ones are not known
+    hidden: Aged | None = None,  # (T, hidden_dim) raw and (T,), what an agent that reads hidden states held; None: none
 ) -> Sequences:  # arrays (padded T, 1, ...)
     "An episode as the world model reads it; ValueError for an agent without a world model"
     if not agent.spec.size:
@@ -45,7 +47,19 @@ def episode_sequence(
     first[0] = True
     no = np.zeros_like(first)
     action = pad(np.asarray(action, np.int32)[: len(codes)])
-    return Sequences(pad(codes), action, np.zeros((rows, 1), np.float32), first, no, no, agent.initial(1))
+    held = held_along(agent, rows, hidden) if agent.spec.hidden_dim else {}
+    return Sequences(pad(codes), action, np.zeros((rows, 1), np.float32), first, no, no, agent.initial(1), **held)
+
+
+def held_along(agent: Agent, rows: int, hidden: Aged | None) -> dict:
+    "The fields of `Sequences` for hidden states along an episode, one row of the table for each"
+    table = np.zeros((rows + 1, agent.spec.hidden_dim), np.float32)
+    row, age = np.zeros((2, rows, 1), np.int32)
+    if hidden is not None:
+        n = min(rows, len(hidden.vector))
+        table[1 : n + 1] = (hidden.vector[:n] - agent.hidden_mean) / agent.hidden_std
+        row[:n, 0], age[:n, 0] = 1 + np.arange(n), hidden.age[:n]
+    return dict(hidden_row=row, hidden_age=age, hidden_table=HiddenTable(table, np.int32(rows + 1)))
 
 
 @jax.jit
@@ -60,7 +74,7 @@ def latents_at(
     rows: np.ndarray,  # (n,) transitions of it
     seed: int = 0,  # of the draws of the latents
 ) -> dict[str, np.ndarray]:  # "deterministic" (n, deter), "stochastic" (n, stoch * classes), float32
-    "Both parts of the latent at transitions of a data set, each episode read from its beginning"
+    "Both parts of the latent at transitions of a data set, each episode read from its beginning; without hidden states"
     size, episodes, steps = agent.net.size, dataset.episodes_at(rows), dataset.step_of[rows]
     deter = np.zeros((len(rows), size.deter), np.float32)
     stoch = np.zeros((len(rows), size.stoch * size.classes), np.float32)
@@ -84,9 +98,10 @@ def surprise(
     codes: np.ndarray,  # (T, width) uint8, an episode's observations from its beginning
     action: np.ndarray,  # (T,) int, taken in each
     seed: int = 0,  # of the draws of the latents
+    hidden: Aged | None = None,  # as of `episode_sequence`
 ) -> np.ndarray:  # (T,) nats
     "How surprised a world model is by each observation of an episode"
-    sequences = episode_sequence(agent, codes, action)
+    sequences = episode_sequence(agent, codes, action, hidden)
     return np.asarray(_surprise(agent, carry_episode(agent, sequences, jax.random.PRNGKey(seed))))[: len(codes)]
 
 # %% ../../nbs/worldmodel.imagine.ipynb #3c26175f
@@ -139,12 +154,13 @@ def imagine_futures(
     horizon: int = 16,  # steps
     samples: int = 4,
     seed: int = 0,
+    hidden: Aged | None = None,  # as of `episode_sequence`
 ) -> Futures:
     "Futures after an observation, under the actions that were taken; ValueError where there are fewer of them"
     if not 0 <= begin < len(codes) or begin + horizon > len(action):
         raise ValueError(f"begin is {begin} and horizon {horizon}, but the episode has {len(action)} actions")
     key_look, key_imagine = jax.random.split(jax.random.PRNGKey(seed))
-    observed = carry_episode(agent, episode_sequence(agent, codes[: begin + 1], action), key_look)
+    observed = carry_episode(agent, episode_sequence(agent, codes[: begin + 1], action, hidden), key_look)
     coming = np.asarray(action)[begin : begin + horizon, None]
     return imagine_from(agent, observed.deter[begin], observed.stoch[begin], coming, key_imagine, samples)
 

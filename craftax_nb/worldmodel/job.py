@@ -11,22 +11,38 @@ import pandas as pd
 from ..jobs.overview import curve
 from ..jobs.params import ParameterError
 from ..jobs.runs import Run
-from .train import DreamerRun, make_dreamer_run
+from ..nets.hidden import AGE_BUCKETS
+from ..play.hidden import HiddenStore
+from ..play.live_rollout import HiddenSettings, hidden_settings
+from .settings import DreamerRun, make_dreamer_run
 
 # %% auto #0
-__all__ = ['DREAMER_CURVES', 'dreamer_settings', 'plot_dreamer']
+__all__ = ['DREAMER_CURVES', 'hidden_inputs', 'dreamer_settings', 'plot_dreamer']
+
+# %% ../../nbs/worldmodel.job.ipynb #f30c9856
+def hidden_inputs(
+    p: dict,  # parameters of train_dreamer
+    hidden: HiddenStore,
+) -> tuple[dict, HiddenSettings]:
+    "Fields of the network for hidden states, and when they are asked for"
+    reads = dict(hidden_dim=hidden.labeller.dim, age_buckets=AGE_BUCKETS, on_stale=p["on_stale"])
+    asks = hidden_settings(p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history)
+    return reads, asks
 
 # %% ../../nbs/worldmodel.job.ipynb #5be6d97d
 def dreamer_settings(
     run: Run,  # of train_dreamer
+    hidden: HiddenStore | None = None,  # of `play.asking.open_store`, the language model that is asked
 ) -> DreamerRun:
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
     p = run.params
     learning = {name: p[name] for name in "horizon imagine_steps imagine_from entropy_coef warmup".split()}
     sizes = {name: p[name] for name in "num_envs train_ratio replay_size devices".split()}
     sizes |= dict(rollout=p["num_steps"], batch=p["batch_size"], length=p["window"])
+    learning["learning_rate"] = p["lr"]
+    reads, asks = hidden_inputs(p, hidden) if hidden is not None else ({}, None)
     try:
-        return make_dreamer_run(p["env_name"], p["size"], p["steps"], dict(learning, learning_rate=p["lr"]), **sizes)
+        return make_dreamer_run(p["env_name"], p["size"], p["steps"], learning, reads, hidden=asks, **sizes)
     except ValueError as e:
         raise ParameterError(f"train_dreamer: {e}") from None
 

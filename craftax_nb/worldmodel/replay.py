@@ -12,12 +12,14 @@ import jax
 import numpy as np
 from fastcore.basics import patch
 
+from ..nets.hidden import HiddenTable
 from ..nets.rssm import Latent, RSSMSize
+from ..play.hidden import HiddenStore
 from ..play.types import Record
 from .dreamer import Observed, Sequences
 
 # %% auto #0
-__all__ = ['Rows', 'record_rows', 'check_replay_size', 'Replay']
+__all__ = ['Rows', 'record_rows', 'check_replay_size', 'Replay', 'hidden_table']
 
 # %% ../../nbs/worldmodel.replay.ipynb #ac0108d7
 class Rows(NamedTuple):
@@ -29,6 +31,8 @@ class Rows(NamedTuple):
     first: np.ndarray  # bool, an episode begins
     last: np.ndarray  # bool, an episode ends
     terminal: np.ndarray  # bool, the game is over; not where the time limit cut it
+    hidden: np.ndarray | None = None  # int32, number of the hidden state in the run's `HiddenStore`; -1: none
+    age: np.ndarray | None = None  # uint16, steps since it was computed
 
 
 def record_rows(
@@ -40,6 +44,10 @@ def record_rows(
     arrived = np.concatenate([pending[None], np.where(ended, 0, record.reward)])
     pairs = lambda a, b: np.stack([a, b], 1).reshape(-1, *a.shape[1:])
     no, yes = np.zeros_like(ended), np.ones_like(ended)
+    held = {}
+    if record.hidden_number is not None:
+        age = lambda later: np.minimum(record.hidden_age + later, 2**16 - 1).astype(np.uint16)
+        held = dict(hidden=pairs(record.hidden_number, record.hidden_number), age=pairs(age(0), age(1)))
     rows = Rows(
         codes=pairs(record.codes, record.next_codes),
         action=pairs(record.action.astype(np.uint8), no.astype(np.uint8)),
@@ -47,6 +55,7 @@ def record_rows(
         first=pairs(record.first, no),
         last=pairs(no, yes),
         terminal=pairs(no, record.terminated),
+        **held,
     )
     return rows, pairs(yes, ended), arrived[-1].astype(np.float32)
 
@@ -70,7 +79,9 @@ class Replay:
         length: int,  # rows of a sequence
         rollout: int,  # steps of a rollout; there is an anchor at the beginning of each
         seed: int = 0,
+        hidden_rows: int = 0,  # of a table of hidden states, at least; 0: of an agent that reads none
     ):
+        self.hidden_rows = hidden_rows
         self.length, self.rollout, self.seed = length, rollout, seed
         self.added, self.chosen = 0, 0  # rollouts, and batches of sequences
         check_replay_size(capacity, num_envs, length, rollout)
@@ -78,7 +89,8 @@ class Replay:
         shape = num_envs, self.rows_per_env
         flags = (np.zeros(shape, bool) for _ in range(3))
         codes, reward = np.zeros((*shape, width), np.uint8), np.zeros(shape, np.float32)
-        self.rows = Rows(codes, np.zeros(shape, np.uint8), reward, *flags)
+        held = (np.zeros(shape, dtype) for dtype in ((np.int32, np.uint16) if hidden_rows else ()))
+        self.rows = Rows(codes, np.zeros(shape, np.uint8), reward, *flags, *held)
         self.count, self.pending = np.zeros(num_envs, np.int64), np.zeros(num_envs, np.float32)
         anchors = num_envs, self.rows_per_env // rollout
         self.start = np.full(anchors, -1, np.int64)  # each anchor's row, counted from the beginning of the run
@@ -86,6 +98,12 @@ class Replay:
         self.stoch = np.zeros((*anchors, size.stoch), np.uint8)
         self.classes, self.before = size.classes, np.zeros(anchors, np.uint8)  # `before`: the action before the row
         self.fresh: list[tuple[int, int]] = []  # anchors of sequences that were never trained on
+
+# %% ../../nbs/worldmodel.replay.ipynb #aad0539f
+@patch(as_prop=True)
+def columns(self: Replay) -> dict[str, np.ndarray]:
+    "The columns of the rows by name, those that there are"
+    return {name: column for name, column in self.rows._asdict().items() if column is not None}
 
 # %% ../../nbs/worldmodel.replay.ipynb #3812cf33
 @patch
@@ -99,8 +117,8 @@ def add(
     self._anchor(latent)
     env = np.broadcast_to(np.arange(len(self.count)), there.shape)
     place = (self.count + np.cumsum(there, 0) - 1) % self.rows_per_env
-    for column, values in zip(self.rows, rows, strict=True):
-        column[env[there], place[there]] = values[there]
+    for name, column in self.columns.items():
+        column[env[there], place[there]] = getattr(rows, name)[there]
     self.count += there.sum(0)
 
 
@@ -145,20 +163,40 @@ def choose(self: Replay, n: int) -> np.ndarray:  # (n,) flat indices of anchors
     self.fresh = [(e, slot) for e, slot in self.fresh if (e, slot) not in taken and self.start[e, slot] >= oldest[e]]
     return np.concatenate([np.array(fresh, np.int64), rng.choice(ready, n - len(fresh))])
 
+# %% ../../nbs/worldmodel.replay.ipynb #772da8cc
+def hidden_table(
+    store: HiddenStore,
+    numbers: np.ndarray,  # (...) int32, in the store; -1: none
+    least: int,  # rows of the smallest table
+) -> tuple[HiddenTable, np.ndarray]:  # normalised hidden states, and each number's row (...) int32 among them
+    "The distinct hidden states of a batch"
+    known = np.unique(numbers[numbers >= 0])
+    doublings = max(0, int(np.ceil(np.log2((1 + len(known)) / least))))
+    rows = np.zeros((least * 2**doublings, store.dim), np.float32)
+    if len(known):
+        rows[1 : 1 + len(known)] = store.normalised(known)
+    row = np.where(numbers < 0, 0, 1 + np.searchsorted(known, numbers))
+    return HiddenTable(rows, np.int32(1 + len(known))), row.astype(np.int32)
+
 # %% ../../nbs/worldmodel.replay.ipynb #69e6461e
 @patch
 def sequences(
     self: Replay,
     anchors: np.ndarray,  # (n,) of `choose`
+    store: HiddenStore | None = None,  # of an agent that reads hidden states
 ) -> Sequences:  # arrays (length, n, ...)
     "The sequences that begin at these anchors"
     env, slot = np.divmod(anchors, self.start.shape[1])
     place = (self.start[env, slot] + np.arange(self.length)[:, None]) % self.rows_per_env
-    rows = Rows(*(column[env, place] for column in self.rows))
+    rows = Rows(**{name: column[env, place] for name, column in self.columns.items()})
     stoch = np.eye(self.classes, dtype=np.float32)[self.stoch[env, slot]]
     key = np.zeros((len(anchors), 2), np.uint32)
     latent = Latent(self.deter[env, slot].astype(np.float32), stoch, self.before[env, slot].astype(np.int32), key)
-    return Sequences(rows.codes, rows.action.astype(np.int32), *rows[2:], latent)
+    sequences = Sequences(rows.codes, rows.action.astype(np.int32), *rows[2:6], latent)
+    if store is None:
+        return sequences
+    table, row = hidden_table(store, rows.hidden, self.hidden_rows)
+    return sequences._replace(hidden_row=row, hidden_age=rows.age.astype(np.int32), hidden_table=table)
 
 # %% ../../nbs/worldmodel.replay.ipynb #d63fd2fb
 @patch
@@ -190,7 +228,7 @@ def save(self: Replay, folder: Path) -> None:
     for name in _ARRAYS:
         np.save(folder / f"{name}.npy", getattr(self, name))
     filled = min(int(self.count.max()), self.rows_per_env)
-    for name, column in self.rows._asdict().items():
+    for name, column in self.columns.items():
         np.save(folder / f"rows-{name}.npy", column[:, :filled])
     fresh = np.array(self.fresh, np.int64).reshape(-1, 2)
     np.savez(folder / "rest.npz", fresh=fresh, counters=np.array([self.added, self.chosen]))
@@ -204,7 +242,7 @@ def load(self: Replay, folder: Path) -> None:
         if array.shape != getattr(self, name).shape:
             raise ValueError(f"the replay of {folder} holds {name} of shape {array.shape}: give the same sizes")
         setattr(self, name, array)
-    for name, column in self.rows._asdict().items():
+    for name, column in self.columns.items():
         saved = np.load(folder / f"rows-{name}.npy", mmap_mode="r")
         column[:, : saved.shape[1]] = saved
     rest = np.load(folder / "rest.npz")

@@ -14,14 +14,17 @@ import numpy as np
 from flax import linen as nn
 
 from ..nets.rssm import RSSM_SIZES, Head, Latent, Layer, initial_latent, with_action
-from ..nets.world_model import WorldModel
+from ..nets.spec import NetSpec
+from ..nets.world_model import WorldModel, hidden_reader
+from ..play.hidden import HiddenStore
 from ..play.types import Record
+from ..world.layout import CLASSIC
 from .dreamer import Dreamer, DreamerState, init_dreamer, learn_dreamer
 from .replay import Replay
 
 # %% auto #0
-__all__ = ['Task', 'Bandit', 'TMaze', 'Catch', 'BitEncoder', 'BitDecoder', 'bit_model', 'Players', 'play_task', 'start_players',
-           'train_on_task']
+__all__ = ['Task', 'Bandit', 'DarkBandit', 'TMaze', 'Catch', 'BitEncoder', 'BitDecoder', 'bit_model', 'Players', 'play_task',
+           'start_players', 'hint_store', 'train_on_task']
 
 # %% ../../nbs/worldmodel.tasks.ipynb #b60891a1
 class Task(Protocol):
@@ -55,6 +58,30 @@ class Bandit:
     def step(self, state, action):
         lamp, _ = state
         return (lamp, jnp.ones((), bool)), (action == lamp).astype(jnp.float32), jnp.ones((), bool)
+
+# %% ../../nbs/worldmodel.tasks.ipynb #34666ac8
+class DarkBandit:
+    "A bandit whose lamp nobody sees; a hidden state names it, or a coin's side"
+
+    bits, num_actions = 1, 2
+    hints = np.eye(2, 4, dtype=np.float32)  # a hidden state for each side
+
+    def __init__(self, true: bool = True):  # whether the hint is the lamp's
+        self.true = true
+
+    def begin(self, key):
+        lamp, coin = jax.random.randint(key, (2,), 0, 2)
+        return lamp, coin, jnp.zeros((), bool)
+
+    def hint(self, state):
+        return state[0] if self.true else state[1]
+
+    def show(self, state):
+        return state[2][None].astype(jnp.float32)
+
+    def step(self, state, action):
+        lamp, coin, _ = state
+        return (lamp, coin, jnp.ones((), bool)), (action == lamp).astype(jnp.float32), jnp.ones((), bool)
 
 # %% ../../nbs/worldmodel.tasks.ipynb #3acef320
 class TMaze:
@@ -111,7 +138,7 @@ class BitEncoder(nn.Module):
     units: int
 
     @nn.compact
-    def __call__(self, observations, hidden_state=None):
+    def __call__(self, observations):
         return Layer(self.units, name="layer_2")(Layer(self.units, name="layer_1")(observations))
 
 
@@ -132,8 +159,10 @@ class BitDecoder(nn.Module):
 
 def bit_model(task: Task, size: str = "debug") -> WorldModel:
     "The world model of a small task"
-    units = RSSM_SIZES[size].units
-    return WorldModel(RSSM_SIZES[size], task.num_actions, BitEncoder(units), BitDecoder(units, task.bits))
+    units, dim = RSSM_SIZES[size].units, len(task.hints[0]) if hasattr(task, "hints") else 0
+    spec = NetSpec(CLASSIC.env_name, width=units, net="rssm", size=size, hidden_dim=dim)  # of any game
+    parts = BitEncoder(units), BitDecoder(units, task.bits), hidden_reader(spec)
+    return WorldModel(RSSM_SIZES[size], task.num_actions, *parts)
 
 # %% ../../nbs/worldmodel.tasks.ipynb #b3182bc9
 class Players(NamedTuple):
@@ -151,13 +180,17 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
     def step(players, key):
         key_act, key_begin = jax.random.split(key)
         observations = jax.vmap(task.show)(players.states)
-        logits, _, latent = model.apply({"params": params}, observations, None, players.latent, players.first)
+        number = jax.vmap(task.hint)(players.states) if hasattr(task, "hints") else None
+        hidden_state = None if number is None else jnp.asarray(task.hints)[number]
+        inputs = observations, hidden_state, players.latent, players.first
+        logits, _, latent = model.apply({"params": params}, *inputs)
         action = jax.random.categorical(key_act, logits)
         states, reward, over = jax.vmap(task.step)(players.states, action)
         new = jax.vmap(task.begin)(jax.random.split(key_begin, len(over)))
         choose = lambda a, b: jnp.where(over.reshape(-1, *[1] * (a.ndim - 1)), a, b)
         row = Record(observations, action, reward, over, jnp.zeros_like(over), first=players.first)
-        row = row._replace(next_codes=jax.vmap(task.show)(states))
+        age = None if number is None else jnp.zeros_like(number)
+        row = row._replace(next_codes=jax.vmap(task.show)(states), hidden_number=number, hidden_age=age)
         return Players(jax.tree.map(choose, new, states), with_action(latent, action), over), row
 
     return jax.lax.scan(step, players, jax.random.split(key, steps))
@@ -168,6 +201,15 @@ def start_players(task: Task, model: WorldModel, n: int, seed: int) -> Players:
     states = jax.vmap(task.begin)(jax.random.split(jax.random.PRNGKey(seed), n))
     latent = initial_latent(model.size, n)._replace(key=jax.random.split(jax.random.PRNGKey(seed + 1), n))
     return Players(states, latent, jnp.ones(n, bool))
+
+# %% ../../nbs/worldmodel.tasks.ipynb #3d18c788
+def hint_store(task: Task) -> HiddenStore | None:
+    "The hints of a task as a run's hidden states; None for a task without"
+    if not hasattr(task, "hints"):
+        return None
+    store = HiddenStore(lambda codes: task.hints[codes[:, 0]])
+    store.ask(np.arange(len(task.hints), dtype=np.uint8)[:, None])
+    return store
 
 # %% ../../nbs/worldmodel.tasks.ipynb #a41a6231
 def train_on_task(
@@ -184,7 +226,8 @@ def train_on_task(
     dreamer = Dreamer(bit_model(task), **settings)
     players = start_players(task, dreamer.model, num_envs, seed)
     state = init_dreamer(dreamer, jax.vmap(task.show)(players.states), seed)
-    replay = Replay(task.bits, dreamer.model.size, num_envs, 2000 * num_envs, length, rollout, seed)
+    store, sizes = hint_store(task), (num_envs, 2000 * num_envs, length, rollout, seed)
+    replay = Replay(task.bits, dreamer.model.size, *sizes, hidden_rows=4 if store else 0)
     replay.rows = replay.rows._replace(codes=replay.rows.codes.astype(np.float32))
     returns = []
     for i in range(updates):
@@ -195,6 +238,6 @@ def train_on_task(
         returns.append(record.reward[record.terminated].mean() if record.terminated.any() else np.nan)
         if len(replay.ready()):
             anchors = replay.choose(batch)
-            state, _, observed = learn_dreamer(dreamer, state, replay.sequences(anchors))
+            state, _, observed = learn_dreamer(dreamer, state, replay.sequences(anchors, store))
             replay.renew(anchors, jax.tree.map(np.asarray, observed))
     return state, returns

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ..jobs.checkpoints import DamagedState, step_of
 from ..jobs.runs import Run
-from ..nets.agent import Agent, save_agent
-from ..nets.flax_nets import make_network
-from ..nets.rssm import RSSM_SIZES, initial_latent
-from ..nets.spec import NetSpec
-from ..play.engine import Envs, rollout, start_envs
-from ..play.policy import NetworkPolicy
+from ..nets.agent import Agent, read_meta, save_agent
+from ..play.engine import Envs
+from ..play.hidden import HiddenStore
+from craftax_nb.play.live_rollout import (
+    asked_so_far,
+    check_asked_model,
+    hidden_metrics,
+    live_recipe,
+    take_moments,
+)
 from craftax_nb.play.training import (
     EPISODE_COLUMNS,
     TRAINER,
@@ -36,114 +38,14 @@ from craftax_nb.play.training import (
     save_trainer,
 )
 from ..play.types import Record
-from ..world.env import World
-from .dreamer import Dreamer, DreamerState, Sequences, init_dreamer, learn_dreamer
-from .replay import Replay, check_replay_size
+from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, act, play_rollout, start_actors
+from .dreamer import DreamerState, init_dreamer, learn_dreamer
+from .replay import Replay
+from .settings import DreamerRun, on_devices, share_sequences
 
 # %% auto #0
-__all__ = ['ACTOR_COLUMNS', 'DreamerRun', 'dreamer_net', 'make_dreamer_run', 'on_devices', 'share_sequences', 'act',
-           'start_actors', 'DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 'save_dreamer',
-           'load_dreamer', 'MetricsLog', 'learn_updates', 'play_and_learn', 'train_dreamer']
-
-# %% ../../nbs/worldmodel.train.ipynb #cedb47ac
-@dataclass(frozen=True)
-class DreamerRun:
-    "What is played and how often it is learnt from; raises `ValueError` for sizes that don't fit each other"
-
-    dreamer: Dreamer
-    net: NetSpec  # of the agent, `rssm`
-    world: World
-    steps: int  # environment steps of the whole run
-    num_envs: int = 16
-    rollout: int = 16  # steps of each environment between two looks at the train ratio
-    batch: int = 16  # sequences of an update
-    length: int = 64  # rows of a sequence
-    train_ratio: float = 32.0  # rows that are learnt from for each step
-    replay_size: int = 1_000_000  # rows
-    devices: int = 1  # over which the sequences of an update are shared out
-
-    def __post_init__(self):
-        if self.batch % self.devices:
-            raise ValueError(f"batch_size is {self.batch}, expected a multiple of the {self.devices} devices")
-        on_devices((), self.devices)
-        if self.steps < self.per_rollout:
-            least = f"at least one rollout of {self.num_envs} environments x {self.rollout} steps"
-            raise ValueError(f"steps is {self.steps}, expected {least}")
-        if self.dreamer.imagine_from > self.length:
-            most = f"at most the {self.length} rows of a sequence"
-            raise ValueError(f"imagine_from is {self.dreamer.imagine_from}, expected {most}")
-        check_replay_size(self.replay_size, self.num_envs, self.length, self.rollout)
-
-    @property
-    def per_rollout(self) -> int:
-        "Environment steps of a rollout"
-        return self.num_envs * self.rollout
-
-    @property
-    def num_rollouts(self) -> int:
-        return self.steps // self.per_rollout
-
-    def updates_after(self, rollouts: int) -> int:
-        "How many updates there should have been after so many rollouts"
-        return int(rollouts * self.per_rollout * self.train_ratio / (self.batch * self.length))
-
-# %% ../../nbs/worldmodel.train.ipynb #6a171a74
-def dreamer_net(
-    env_name: str,
-    size: str,  # one of `nets.rssm.RSSM_SIZES`
-) -> NetSpec:
-    "The network of an agent with a world model"
-    symbolic, width = env_name.replace("Pixels", "Symbolic"), RSSM_SIZES[size].units
-    return NetSpec(symbolic, width=width, net="rssm", size=size, frames=symbolic != env_name)
-
-
-def make_dreamer_run(
-    env_name: str,
-    size: str,
-    steps: int,
-    learning: dict | None = None,  # fields of `Dreamer`
-    **sizes,  # fields of `DreamerRun`
-) -> DreamerRun:
-    "The settings of a run on a game"
-    net = dreamer_net(env_name, size)
-    return DreamerRun(Dreamer(make_network(net), **learning or {}), net, World(net.env_name), steps, **sizes)
-
-# %% ../../nbs/worldmodel.train.ipynb #4760afb9
-def on_devices(
-    tree,  # arrays
-    devices: int,
-    *axes: str | None,  # "batch" for the axis that is shared out; none: a copy for each device
-):
-    "Arrays on so many devices, as they are for one; ValueError where JAX sees fewer"
-    if devices == 1:
-        return tree
-    if len(jax.devices()) < devices:
-        raise ValueError(f"devices is {devices}, but JAX sees {len(jax.devices())}; give at most as many")
-    mesh = Mesh(np.array(jax.devices()[:devices]), ("batch",))
-    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(*axes)))
-
-
-def share_sequences(sequences: Sequences, devices: int) -> Sequences:
-    "The sequences of an update, shared out"
-    rows = on_devices(tuple(sequences[:-1]), devices, None, "batch")
-    return Sequences(*rows, on_devices(sequences.latent, devices, "batch"))
-
-# %% ../../nbs/worldmodel.train.ipynb #1ace2925
-ACTOR_COLUMNS = ("codes", "next_codes", "action", "reward", "terminated", "truncated", "first")
-
-
-@partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
-def act(settings: DreamerRun, world: World, agent: Agent, envs: Envs, key) -> tuple[Envs, Record]:
-    "Plays a rollout in every environment"
-    return rollout(world, NetworkPolicy(agent), envs, key, settings.rollout, keep=("value",))
-
-
-def start_actors(settings: DreamerRun, seed: int) -> Envs:
-    "Environments in new worlds, each with luck of its own in drawing latents"
-    key_world, key_latent = jax.random.split(jax.random.PRNGKey(seed))
-    memory = initial_latent(settings.dreamer.model.size, settings.num_envs)
-    memory = memory._replace(key=jax.random.split(key_latent, settings.num_envs))
-    return start_envs(settings.world, key_world, memory, settings.num_envs)
+__all__ = ['DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 'save_dreamer', 'load_dreamer', 'MetricsLog',
+           'learn_updates', 'play_and_learn', 'open_hidden', 'resume_dreamer', 'train_dreamer']
 
 # %% ../../nbs/worldmodel.train.ipynb #04a93af1
 class DreamerProgress(NamedTuple):
@@ -164,13 +66,14 @@ def make_replay(settings: DreamerRun, seed: int) -> Replay:
     "An empty replay"
     s = settings
     size, width = s.dreamer.model.size, s.net.obs.width
-    return Replay(width, size, s.num_envs, s.replay_size, s.length, s.rollout, seed)
+    return Replay(width, size, s.num_envs, s.replay_size, s.length, s.rollout, seed, s.hidden_rows)
 
 # %% ../../nbs/worldmodel.train.ipynb #87d872b8
-def dreamer_agent(settings: DreamerRun, learner: DreamerState) -> Agent:
-    "The agent as it is now"
-    world = settings.world
-    return Agent(settings.net, learner.params, gamma=settings.dreamer.discount, upstream_exact=world.upstream_exact)
+def dreamer_agent(settings: DreamerRun, learner: DreamerState, store: HiddenStore | None = None) -> Agent:
+    "The agent as it is now; with the store of one that reads hidden states also how they are made"
+    reads = (store.mean, store.std, live_recipe(store, settings.hidden)) if store is not None else ()
+    options = dict(gamma=settings.dreamer.discount, upstream_exact=settings.world.upstream_exact)
+    return Agent(settings.net, learner.params, *reads, **options)
 
 
 def save_dreamer(
@@ -180,15 +83,18 @@ def save_dreamer(
     replay: Replay,
     step: int,
     recent: Iterable[float],  # returns of the last episodes
+    store: HiddenStore | None = None,  # of an agent that reads hidden states
 ) -> Path:
     "A checkpoint: the agent with its whole world model; the newest two keep what the run needs to go on"
 
     def played(trainer: Path):
         (trainer / "replay").mkdir()
         replay.save(trainer / "replay")
+        if store is not None:
+            store.save_state(trainer)
 
     extra = lambda folder: save_trainer(folder, progress, recent, played)
-    agent = dreamer_agent(settings, jax.tree.map(np.asarray, progress.learner))
+    agent = dreamer_agent(settings, jax.tree.map(np.asarray, progress.learner), store)
     folder = save_agent(run.checkpoint_dir(step), agent, "dreamer", step, parameters=run.params, extra=extra)
     remove_older_trainers(run.dir)
     return folder
@@ -244,12 +150,13 @@ def learn_updates(
     learner: DreamerState,
     replay: Replay,
     updates: int,
+    store: HiddenStore | None = None,  # of an agent that reads hidden states
 ) -> tuple[DreamerState, dict[str, float]]:
     "Makes updates, renewing the replay's latents; the means of their metrics, nothing where there was no update"
     rows = []
     for _ in range(updates):
         anchors = replay.choose(settings.batch)
-        sequences = share_sequences(replay.sequences(anchors), settings.devices)
+        sequences = share_sequences(replay.sequences(anchors, store), settings.devices)
         learner, metrics, observed = learn_dreamer(settings.dreamer, learner, sequences)
         replay.renew(anchors, jax.tree.map(np.asarray, observed))
         rows.append(metrics)
@@ -262,19 +169,63 @@ def play_and_learn(
     progress: DreamerProgress,
     replay: Replay,
     rollouts: int,  # how many were played before this one
+    store: HiddenStore | None = None,  # of an agent that reads hidden states
 ) -> tuple[DreamerProgress, dict, dict]:  # metrics of the updates, and columns of what was played
     "One rollout, and the updates that the train ratio asks for after it"
     key, key_act = jax.random.split(progress.key)
     agent, before = dreamer_agent(settings, progress.learner), jax.tree.map(np.asarray, progress.envs.memory)
     if settings.devices > 1:
         agent = jax.device_put(agent, jax.devices()[0])
-    envs, record = act(settings, settings.world, agent, progress.envs, key_act)
-    columns = {name: np.asarray(getattr(record, name)) for name in {*ACTOR_COLUMNS, *EPISODE_COLUMNS}}
-    replay.add(Record(**{name: columns[name] for name in ACTOR_COLUMNS}), before)
+    asked = asked_so_far(store) if store is not None else None
+    envs, record = play_rollout(settings, agent, progress.envs, key_act, store)
+    kept = ACTOR_COLUMNS + (HIDDEN_COLUMNS if store is not None else ())
+    columns = {name: np.asarray(getattr(record, name)) for name in {*kept, *EPISODE_COLUMNS}}
+    replay.add(Record(**{name: columns[name] for name in kept}), before)
     due = settings.updates_after(rollouts + 1) - settings.updates_after(rollouts)
     due = due if len(replay.ready()) else 0
-    learner, metrics = learn_updates(settings, progress.learner, replay, due)
+    learner, metrics = learn_updates(settings, progress.learner, replay, due, store)
+    if store is not None:
+        metrics |= hidden_metrics(record, store, asked)
     return DreamerProgress(learner, envs, key), metrics, columns
+
+# %% ../../nbs/worldmodel.train.ipynb #46c9fba8
+def open_hidden(
+    run: Run,
+    settings: DreamerRun,
+    progress: DreamerProgress,
+    store: HiddenStore,
+    checkpoint: Path | None,
+) -> None:
+    "Makes the store ready: what a checkpoint knew, or else mean and deviation by a rollout that is thrown away"
+    folder = run.dir / "hidden_states"
+    if checkpoint:
+        return store.load_state(folder, checkpoint)
+    store.keep_in(folder)
+    if store.mean is None:
+        always = replace(settings, hidden=replace(settings.hidden, dropout=0.0))
+        agent = dreamer_agent(settings, progress.learner)
+        take_moments(store, play_rollout(always, agent, progress.envs, progress.key, store)[1])
+
+# %% ../../nbs/worldmodel.train.ipynb #0694f022
+def resume_dreamer(
+    run: Run,
+    settings: DreamerRun,
+    seed: int,
+    store: HiddenStore | None,
+) -> tuple[Path | None, DreamerProgress, Replay]:
+    "The checkpoint to go on from and what it had; None and the beginning of a run where there is none"
+    loaded = {}
+
+    def load(folder: Path):
+        if store is not None:
+            check_asked_model(read_meta(folder)["recipe"], store, settings.hidden)
+        loaded["newest"] = load_dreamer(folder, settings, seed)
+
+    checkpoint = run.resume(load)
+    progress, replay = loaded.get("newest") or (start_progress(settings, seed), make_replay(settings, seed))
+    if store is not None:
+        open_hidden(run, settings, progress, store, checkpoint)
+    return checkpoint, progress, replay
 
 # %% ../../nbs/worldmodel.train.ipynb #6357428e
 def train_dreamer(
@@ -284,25 +235,22 @@ def train_dreamer(
     checkpoint_every: int = 0,  # rollouts between checkpoints; 0: only at the end
     log_every: int = 8,  # rollouts between rows of metrics
     progress_every: float = 10.0,  # seconds between progress lines
+    hidden: HiddenStore | None = None,  # the language model of an agent that reads hidden states
 ) -> Agent:
     "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
-    loaded = {}
-    checkpoint = run.resume(lambda folder: loaded.update(newest=load_dreamer(folder, settings, seed)))
-    progress, replay = (
-        loaded.pop("newest") if checkpoint else (start_progress(settings, seed), make_replay(settings, seed))
-    )
+    checkpoint, progress, replay = resume_dreamer(run, settings, seed, hidden)
     progress = progress._replace(learner=on_devices(progress.learner, settings.devices))
     recent, clock = load_recent(checkpoint), Clock(settings.per_rollout, progress_every)
     log = MetricsLog(run, settings, recent, log_every)
     for i in range(step_of(checkpoint) // settings.per_rollout if checkpoint else 0, settings.num_rollouts):
-        progress, metrics, columns = play_and_learn(settings, progress, replay, i)
+        progress, metrics, columns = play_and_learn(settings, progress, replay, i, hidden)
         step, last = (i + 1) * settings.per_rollout, i + 1 == settings.num_rollouts
         rate = clock.tick()
         log.add(step, metrics, columns, rate)
         if last or run.stopping or (checkpoint_every and (i + 1) % checkpoint_every == 0):
             log.write(step)
-            save_dreamer(run, settings, progress, replay, step, recent)
+            save_dreamer(run, settings, progress, replay, step, recent, hidden)
         clock.report(f"{step:,} of {settings.steps:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last)
         if run.stopping and not last:
             run.stop()
-    return replace(dreamer_agent(settings, progress.learner), meta={"kind": "dreamer", "step": settings.steps})
+    return replace(dreamer_agent(settings, progress.learner, hidden), meta={"kind": "dreamer", "step": settings.steps})
