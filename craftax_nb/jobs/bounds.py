@@ -76,6 +76,7 @@ BOUNDS |= {  # of a world model
 }
 BOUNDS |= {  # of tuning a language model
     **{"num_generations": Bound(2, 1e4, beside=(0,)), "format_weight": Bound(0, 1e3), "lora_rank": Bound(0, 1e4)},
+    **{"lora_layers": Bound(0, 1e4), "entropy_bonus": Bound(0, 1e3)},
     **dict.fromkeys("completion_tokens turns".split(), Bound(1, 1e5)),
     **{
         "train_questions": Bound(1, 1e6),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -28,11 +28,12 @@ from ..play.reader import SEGMENT
 from ..play.wording import action_words, play_prompt, read_action
 from .tasks import Question, TaskError
 from ..world.env import World
+from ..world.rules import unstack
 from ..world.text import TEXT_FORMATS, describe
 
 # %% auto #0
-__all__ = ['LETTERS', 'HELD_OUT_WORLDS', 'WanderPolicy', 'ActionSettings', 'action_returns', 'ActionReturns', 'measure_returns',
-           'known_returns', 'ActionTask']
+__all__ = ['LETTERS', 'HELD_OUT_WORLDS', 'WanderPolicy', 'wandered_states', 'ActionSettings', 'action_returns', 'ActionReturns',
+           'measure_returns', 'kept_arrays', 'known_returns', 'ActionTask']
 
 # %% ../../nbs/tuning.actions.ipynb #7a8b9f58
 class WanderPolicy(struct.PyTreeNode):
@@ -48,6 +49,19 @@ class WanderPolicy(struct.PyTreeNode):
     def act(self, key, codes, hidden_state, memory, first):
         odds = jnp.ones(self.num_actions).at[1:5].set(3.0).at[5].set(8.0)
         return draw_actions(key, jnp.broadcast_to(jnp.log(odds), (len(codes), self.num_actions))), {}, memory
+
+# %% ../../nbs/tuning.actions.ipynb #979783eb
+def wandered_states(world: World, count: int, seed: int, stride: int = 8) -> list:
+    "States of one environment each, to which somebody wandered; the worlds are those of the seed"
+    walker, states = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE), []
+    walker.start_episodes(0, WORLDS_AT_ONCE)
+    while len(states) < count:
+        walker.advance(stride, world.max_timesteps)
+        alive = np.asarray(walker.blocks[0].alive)
+        if not alive.any():
+            raise TaskError(f"everybody died after {len(states)} of {count} states; ask for fewer")
+        states += [state for state, lives in zip(unstack(walker.blocks[0].states), alive) if lives]
+    return states[:count]
 
 # %% ../../nbs/tuning.actions.ipynb #e35c0908
 @dataclass(frozen=True)
@@ -185,25 +199,39 @@ def _walk(settings: ActionSettings, world: World, agent, batch: int):
         yield from ((codes[i], returns[i], first + i) for i in np.flatnonzero(alive))
 
 # %% ../../nbs/tuning.actions.ipynb #20300f2e
+def kept_arrays(
+    name: str,  # of the file
+    measure: Callable[[], dict[str, np.ndarray]],
+    folder: str | Path = "",  # "": in the user's cache folder
+) -> dict[str, np.ndarray]:
+    "Arrays from the disk, where they have been measured; else they are measured, and kept"
+    folder = Path(folder or model_cache_folder() / "action_returns")
+    file = folder / f"{name}.npz"
+    if file.exists():
+        try:
+            with np.load(file) as kept:
+                return dict(kept)
+        except (OSError, ValueError, KeyError, BadZipFile):
+            print(f"{show_path(file)} is damaged, and is measured again", flush=True)
+    out = measure()
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(file) as new, new.open("wb") as f:
+        np.savez(f, **out)
+    return out
+
+
 def known_returns(
     settings: ActionSettings,
     folder: str | Path = "",  # "": in the user's cache folder
 ) -> ActionReturns:
-    "The returns from the disk, where they have been measured; else they are measured, and kept"
-    folder = Path(folder or model_cache_folder() / "action_returns")
-    file = folder / f"{settings.key}.npz"
-    if file.exists():
-        try:
-            with np.load(file) as kept:
-                return ActionReturns(kept["codes"], kept["returns"], kept["world"])
-        except (OSError, ValueError, KeyError, BadZipFile):
-            print(f"{show_path(file)} is damaged, and is measured again", flush=True)
-    print(f"measuring what {settings.count} states' actions are worth, once", flush=True)
-    out = measure_returns(settings)
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(file) as new, new.open("wb") as f:
-        np.savez(f, codes=out.codes, returns=out.returns, world=out.world)
-    return out
+    "What the actions are worth, measured once"
+
+    def measure() -> dict[str, np.ndarray]:
+        print(f"measuring what {settings.count} states' actions are worth, once", flush=True)
+        out = measure_returns(settings)
+        return dict(codes=out.codes, returns=out.returns, world=out.world)
+
+    return ActionReturns(**kept_arrays(settings.key, measure, folder))
 
 # %% ../../nbs/tuning.actions.ipynb #ab023a6b
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq"  # 43, as many as Craftax has actions

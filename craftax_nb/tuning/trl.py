@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from ..jobs.checkpoints import DamagedState, step_of
-from ..jobs.files import whole_folder, write_json
-from ..jobs.tracking import TUNED
+from ..jobs.files import whole_folder
 from ..lm.models import model_folder
+from .checkpoints import write_model
 from .samples import save_samples
 from .tasks import Question, TaskError, VerifiedTask, check_task, graded_parts, total_reward
-from .train import ALIKE_STEPS, adapter_settings, alike_warning
+from .train import ALIKE_STEPS, adapted_layers, adapter_settings, alike_warning, check_adapter
 
 # %% auto #0
 __all__ = ['TRL_NAMES', 'check_group', 'trl_settings', 'uses_vllm', 'require_trl', 'reward_functions', 'our_metrics',
-           'written_answers', 'measure_written', 'save_written', 'tune_written']
+           'written_answers', 'measure_written', 'tune_written']
 
 # %% ../../nbs/tuning.trl.ipynb #21b5fbed
 def check_group(batch_size: int, num_generations: int) -> None:
@@ -176,7 +176,7 @@ def _callback(run, measure, measure_every: int, about: dict):
     "What happens at TRL's steps: rows of metrics, held-out questions, samples, checkpoints as model folders, stopping"
     from transformers import TrainerCallback
 
-    class Follow(TrainerCallback):
+    class RunFolder(TrainerCallback):
         def __init__(self):
             self.rows = []
 
@@ -199,22 +199,11 @@ def _callback(run, measure, measure_every: int, about: dict):
                 control.should_save = control.should_training_stop = True
 
         def on_save(self, args, state, control, model=None, processing_class=None, **more):
-            save_written(
-                model, processing_class, run.checkpoint_dir(state.global_step), about | {"step": state.global_step}
-            )
+            step = state.global_step
+            with whole_folder(run.checkpoint_dir(step)) as new:
+                write_model(new, model, processing_class, about | {"step": step})
 
-    return Follow()
-
-# %% ../../nbs/tuning.trl.ipynb #8d271c0f
-def save_written(model, tokenizer, folder: Path, about: dict) -> Path:
-    "Writes a checkpoint that is a model folder, of an adapter or of a whole model"
-    with whole_folder(folder) as new:
-        model.save_pretrained(new)
-        (new / "README.md").unlink(missing_ok=True)
-        tokenizer.save_pretrained(new)
-        files = {p.name: str(p.stat().st_size) for p in sorted(new.iterdir())}
-        write_json(new / TUNED, dict(kind="language model") | about | {"files": files})
-    return folder
+    return RunFolder()
 
 # %% ../../nbs/tuning.trl.ipynb #0189d8f6
 def tune_written(
@@ -226,37 +215,54 @@ def tune_written(
     require_trl()
     check_task(task)
     p, place = run.params, run.dir / "trl"
+    check_adapter(p["lora_rank"], p["lora_layers"])
     settings = trl_settings(p, place, uses_vllm(_gpu() and p["device"] != "cpu"))
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     questions, held = (task.questions(part, p[n], p["seed"]) for part, n in _PARTS.items())
-    from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
-    from trl import GRPOConfig, GRPOTrainer
-
-    tokenizer = AutoTokenizer.from_pretrained(model_folder(model), padding_side="left")
-    if not tokenizer.chat_template:
-        raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    lm, adapter = (
-        AutoModelForCausalLM.from_pretrained(model_folder(model)),
-        (adapter_settings(p["lora_rank"]) if p["lora_rank"] else None),
-    )
-    functions, weights = reward_functions(task, questions)
-    opening = [dict(role="system", content=task.system)] if task.system else []
-    rows = {"prompt": [[*opening, dict(role="user", content=q.text)] for q in questions]}
-    data = Dataset.from_dict(rows | {"number": list(range(len(questions)))})
-    trainer = GRPOTrainer(
-        model=lm, reward_funcs=functions, args=GRPOConfig(**settings, reward_weights=weights), train_dataset=data,
-        processing_class=tokenizer, peft_config=adapter,
-    )  # fmt: skip
-    trainer.remove_callback(PrinterCallback)
-    if adapter:
-        trainer.model.peft_config["default"].base_model_name_or_path = model
+    trainer, tokenizer = _trainer(settings, task, questions, model, p)
     measure = lambda: measure_written(trainer.model, tokenizer, task, held, p["completion_tokens"])
     return _run_trainer(run, trainer, measure, dict(model=model, task=task.name, run=run.id))
 
 
 _PARTS = {"train": "train_questions", "held-out": "held_questions"}
+
+# %% ../../nbs/tuning.trl.ipynb #fc2f6220
+def _trainer(settings: dict, task: VerifiedTask, questions: Sequence[Question], model: str, p: Mapping):
+    "TRL's trainer with our task and model, and the tokenizer; TaskError for a model without a chat template"
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    from transformers import AutoModelForCausalLM, PrinterCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    tokenizer, lm = _chat_tokenizer(model), AutoModelForCausalLM.from_pretrained(model_folder(model))
+    layers = adapted_layers(lm, p["lora_layers"])
+    adapter = adapter_settings(p["lora_rank"], layers) if p["lora_rank"] else None
+    functions, weights = reward_functions(task, questions)
+    args = GRPOConfig(**settings, reward_weights=weights)
+    given = dict(model=lm, reward_funcs=functions, args=args, train_dataset=_asked(task, questions))
+    trainer = GRPOTrainer(**given, processing_class=tokenizer, peft_config=adapter)
+    trainer.remove_callback(PrinterCallback)
+    if adapter:
+        trainer.model.peft_config["default"].base_model_name_or_path = model
+    return trainer, tokenizer
+
+
+def _chat_tokenizer(model: str):
+    "The tokenizer of a model, as TRL wants it"
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(model), padding_side="left")
+    if not tokenizer.chat_template:
+        raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    return tokenizer
+
+
+def _asked(task: VerifiedTask, questions: Sequence[Question]):
+    "The questions as TRL's data set: chats, and the number of each, by which the rewards find it"
+    from datasets import Dataset
+
+    opening = [dict(role="system", content=task.system)] if task.system else []
+    chats = [[*opening, dict(role="user", content=q.text)] for q in questions]
+    return Dataset.from_dict({"prompt": chats, "number": list(range(len(questions)))})
 
 # %% ../../nbs/tuning.trl.ipynb #ecee523e
 def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
