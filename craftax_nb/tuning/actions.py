@@ -74,8 +74,8 @@ class ActionSettings:
     plays: int = 4  # of each action in each state, over which the return is averaged
     gamma: float = 0.99
     least_gap: float = 0.5  # a state counts where the best action gains so much more than the worst
-    stride: int = 4  # steps between two looks at a world
-    looks: int = 24  # at each world
+    stride: int = 4  # steps that are walked between two looks at a world
+    looks: int = 24  # at each world, at most: each is a state
     alike: int = 2  # states of one world with the same best action, at most: who carries a sapling does so for long
     checkpoint: str = ""  # an agent that walks and plays on; "": somebody who wanders about
     seed: int = 0
@@ -116,7 +116,7 @@ def _played_return(player: EpisodePlayer, states, keys, action: int, horizon: in
 def action_returns(
     player: EpisodePlayer,  # of 32 slots
     states,  # of 32 environments
-    numbers: np.ndarray,  # (32,) which luck each has
+    numbers: np.ndarray,  # (32,) of the states; the seeds of their plays follow from them
     settings: ActionSettings,
 ) -> np.ndarray:  # (32, actions) float32
     "The mean discounted return of each action in each state"
@@ -194,8 +194,8 @@ def _walk(settings: ActionSettings, world: World, agent, batch: int):
         alive, codes = np.asarray(slots.alive), np.asarray(slots.codes)
         if not alive.any():
             return
-        luck = (first + everybody) * settings.looks + look
-        returns = action_returns(player, slots.states, luck, settings)
+        numbers = (first + everybody) * settings.looks + look
+        returns = action_returns(player, slots.states, numbers, settings)
         yield from ((codes[i], returns[i], first + i) for i in np.flatnonzero(alive))
 
 # %% ../../nbs/tuning.actions.ipynb #20300f2e
@@ -268,7 +268,7 @@ class ActionTask:
         except ValueError as e:
             raise TaskError(f"{e}; or letters, or none") from None
         self.returns = known_returns(settings) if returns is None else returns
-        self._all = self._questions(describe(self.returns.codes, text_format))
+        self._parts = self._questions(describe(self.returns.codes, text_format))
 
     def _questions(self, texts: list[str]) -> dict[str, list[Question]]:
         "The questions of both parts, split by worlds; none is in both"
@@ -285,8 +285,8 @@ class ActionTask:
 @patch
 def questions(self: ActionTask, part: str, count: int, seed: int) -> list[Question]:
     "At most so many questions, in an order that the seed decides"
-    order = np.random.default_rng(seed).permutation(len(self._all[part]))[:count]
-    return [self._all[part][i] for i in order]
+    order = np.random.default_rng(seed).permutation(len(self._parts[part]))[:count]
+    return [self._parts[part][i] for i in order]
 
 
 @patch

@@ -25,7 +25,7 @@ __all__ = ['SCALES', 'group_advantages', 'clipped_objective', 'FrozenStates', 'C
            'group_interval']
 
 # %% ../../nbs/tuning.closed.ipynb #e170cc25
-SCALES = ("none", "group")  # Dr. GRPO's, GRPO's
+SCALES = ("none", "group")  # of advantages: as they are (Dr. GRPO); by the group's standard deviation (GRPO)
 
 
 def group_advantages(
@@ -177,18 +177,17 @@ def with_frozen_layers(
     batch: int = 32,
 ) -> ClosedPrompts:
     "The same questions, with what the first layers make of them; kept on the CPU"
-    seen, rest = [], []
-    keep = lambda module, given: seen.append(given[0].cpu())
-    hook = model.model.layers[layers].register_forward_pre_hook(keep)
+    seen, rest, order = [], {}, sorted(range(len(prompts.rest)), key=lambda i: len(prompts.rest[i]))
+    hook = model.model.layers[layers].register_forward_pre_hook(lambda module, given: seen.append(given[0].cpu()))
     with _only_layers(model, slice(layers + 1)):
-        for start in range(0, len(prompts.rest), batch):
-            which = range(start, min(start + batch, len(prompts.rest)))
+        for start in range(0, len(order), batch):
+            which = order[start : start + batch]
             _read(model, prompts, which)
             states = seen.pop()
-            rest += [x[: len(prompts.rest[i])].clone() for i, x in zip(which, states)]
+            rest |= {i: x[: len(prompts.rest[i])].clone() for i, x in zip(which, states)}
     hook.remove()
     shared = seen[0][0] if prompts.shared else torch.zeros(0, rest[0].shape[1])
-    return replace(prompts, frozen=FrozenStates(layers, shared, rest))
+    return replace(prompts, frozen=FrozenStates(layers, shared, [rest[i] for i in range(len(rest))]))
 
 # %% ../../nbs/tuning.closed.ipynb #8074752a
 @dataclass(frozen=True)

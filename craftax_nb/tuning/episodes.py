@@ -84,7 +84,7 @@ def play_groups(
     settings: EpisodeSettings,
     seed: int = 0,
 ) -> tuple[Record, np.ndarray]:  # (turns, plays, ...); the discounted reward of each play, (states, plays of a state)
-    "Plays several times from each state, each time with luck of its own"
+    "Plays several times from each state; what happens by chance differs from play to play"
     n = len(states) * settings.num_generations
     player, plays = EpisodePlayer(policy, world, seed, n, keep=("logits",)), np.arange(n)
     if player.size < n:
@@ -176,8 +176,8 @@ class EpisodeTuner(Tuner):
         "Plays groups from a few states, and learns from them"
         rng = np.random.default_rng((self.seed, self.step))
         chosen = rng.permutation(len(self.pool))[: self.grpo.batch_size // self.settings.num_generations]
-        states, luck = [self.pool[i] for i in chosen], int(rng.integers(2**31))
-        record, returns = play_groups(self.policy, self.world, states, self.settings, luck)
+        states, seed = [self.pool[i] for i in chosen], int(rng.integers(2**31))
+        record, returns = play_groups(self.policy, self.world, states, self.settings, seed)
         with torch_threads(self.threads):
             turns = group_turns(self.grpo, self.policy, record, returns)
             metrics = play_metrics(record, returns) | episode_step(self.grpo, self.model, self.optimiser, turns)

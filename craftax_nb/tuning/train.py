@@ -148,9 +148,9 @@ def with_adapter(
 def update(self: Tuner) -> dict[str, float]:
     "One step on a batch that the seed and the step decide, and its metrics; Diverged where one isn't finite"
     which = np.random.default_rng((self.seed, self.step)).permutation(len(self.questions))[: self.grpo.batch_size]
-    luck = (self.seed, self.step, 1)
+    given = self.prompts, self.table, which, (self.seed, self.step, 1), self.reference
     with torch_threads(self.threads):
-        metrics = self.grpo.step(self.model, self.optimiser, self.prompts, self.table, which, luck, self.reference)
+        metrics = self.grpo.step(self.model, self.optimiser, *given)
     self.step += 1
     check_finite(metrics, self.step, self.grpo.lr)
     return metrics

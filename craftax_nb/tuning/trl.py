@@ -36,46 +36,38 @@ def check_group(batch_size: int, num_generations: int) -> None:
         raise TaskError(f"{wanted}; give batch_size {near}, or another num_generations")
 
 # %% ../../nbs/tuning.trl.ipynb #432dc3cf
+def _answer_settings(p: Mapping, use_vllm: bool) -> dict:
+    "How the answers are written that make a group"
+    generations = p["num_generations"] or 8
+    check_group(p["batch_size"], generations)
+    drawn = dict(num_generations=generations, max_completion_length=p["completion_tokens"], temperature=1.0)
+    vllm = dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}
+    return drawn | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
+
+
+def _loss_settings(p: Mapping) -> dict:
+    "Dr. GRPO's loss, or GRPO's own, without a penalty for the distance from the first model"
+    kind = dict(loss_type="dr_grpo", scale_rewards="none") if p["scale"] == "none" else dict(loss_type="grpo")
+    return kind | dict(beta=0.0, epsilon=p["clip"], num_iterations=p["epochs"])
+
+
 def trl_settings(
     p: Mapping,  # the parameters of train_grpo
     folder: Path,  # where TRL keeps its own state
     use_vllm: bool = False,
 ) -> dict:
     "The arguments of TRL's GRPOConfig"
-    generations = p["num_generations"] or 8
-    check_group(p["batch_size"], generations)
-    drawn = dict(num_generations=generations, max_completion_length=p["completion_tokens"], temperature=1.0)
-    loss = dict(loss_type="dr_grpo", scale_rewards="none") if p["scale"] == "none" else dict(loss_type="grpo")
     cpu = p["device"] == "cpu" or p["device"] == "auto" and not _gpu()
-    return dict(
-        **drawn,
-        **loss,
-        output_dir=str(folder),
-        beta=0.0,
-        epsilon=p["clip"],
-        num_iterations=p["epochs"],
-        mask_truncated_completions=True,
-        per_device_train_batch_size=p["batch_size"],
-        gradient_accumulation_steps=1,
-        gradient_checkpointing=False,
-        max_steps=p["steps"],
-        learning_rate=p["lr"],
-        lr_scheduler_type="constant",
-        logging_steps=1,
-        save_strategy="steps",
-        save_steps=p["checkpoint_every"],
-        save_total_limit=2,
-        report_to=[],
-        disable_tqdm=True,
-        use_cpu=cpu,
-        bf16=not cpu,
-        seed=p["seed"],
-        use_vllm=use_vllm,
-        **(dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}),
-    )
+    batches = dict(per_device_train_batch_size=p["batch_size"], gradient_accumulation_steps=1, max_steps=p["steps"])
+    rate = dict(learning_rate=p["lr"], lr_scheduler_type="constant", gradient_checkpointing=False, seed=p["seed"])
+    saved = dict(output_dir=str(folder), save_strategy="steps", save_steps=p["checkpoint_every"], save_total_limit=2)
+    quiet = dict(logging_steps=1, report_to=[], disable_tqdm=True)
+    place = dict(use_cpu=cpu, bf16=not cpu)
+    return _answer_settings(p, use_vllm) | _loss_settings(p) | batches | rate | saved | quiet | place
 
 # %% ../../nbs/tuning.trl.ipynb #6c2b2a56
 def _gpu() -> bool:
+    "Whether torch sees a GPU"
     import torch
 
     return torch.cuda.is_available()
@@ -172,6 +164,18 @@ def measure_written(model, tokenizer, task, questions, max_tokens: int) -> tuple
     return numbers, [dict(prompt=q.text, completion=t, reward=r, best=q.answer) for q, t, r in rows]
 
 # %% ../../nbs/tuning.trl.ipynb #581cfe9c
+def _log_step(run, rows: list[dict], step: int, metrics: dict, look) -> None:
+    "Logs a step of TRL; `look`, where it is due, measures the held-out questions and gives samples"
+    if look:
+        numbers, samples = look()
+        metrics = metrics | numbers
+        save_samples(run, step, [dict(step=step) | row for row in samples])
+    rows.append(metrics)
+    run.log(step, **metrics)
+    if step == ALIKE_STEPS and (problem := alike_warning(rows)):
+        print(f"WARNING: {problem}", flush=True)
+
+# %% ../../nbs/tuning.trl.ipynb #01350903
 def _callback(run, measure, measure_every: int, about: dict):
     "What happens at TRL's steps: rows of metrics, held-out questions, samples, checkpoints as model folders, stopping"
     from transformers import TrainerCallback
@@ -181,18 +185,10 @@ def _callback(run, measure, measure_every: int, about: dict):
             self.rows = []
 
         def on_log(self, args, state, control, logs=None, **more):
-            metrics = our_metrics(logs or {})
-            if "reward" not in metrics:
-                return
-            step = state.global_step
-            if step % measure_every == 0 or step == args.max_steps:
-                numbers, rows = measure()
-                metrics |= numbers
-                save_samples(run, step, [dict(step=step) | row for row in rows])
-            self.rows.append(metrics)
-            run.log(step, **metrics)
-            if step == ALIKE_STEPS and (problem := alike_warning(self.rows)):
-                print(f"WARNING: {problem}", flush=True)
+            step, metrics = state.global_step, our_metrics(logs or {})
+            due = step % measure_every == 0 or step == args.max_steps
+            if "reward" in metrics:  # TRL's last row has none
+                _log_step(run, self.rows, step, metrics, measure if due else None)
 
         def on_step_end(self, args, state, control, **more):
             if run.stopping:
