@@ -113,6 +113,7 @@ _TUNING = {
     "task": ("action", "episode", "forecast-facing", "forecast-health", "arithmetic", "counting", "comparison"),
     "learner": ("closed", "trl"),
     "scale": ("none", "group"),
+    "loss": ("ratio", "target"),
     "text_format": ("filtered", "full", "nearest"),
     "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
     "device": ("auto", "cpu", "cuda"),
@@ -144,6 +145,7 @@ CHOICES = {  # job -> parameter -> what it may be
     "probe_values": {"base_policy": ("checkpoint", "random")},
     "study": {"size": ("debug", "cpu", "gpu")},
     "train_grpo": _TUNING,
+    "train_selfplay": {"env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1")},
     "play_llm": {
         "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
         "choice": ("score", "choose", "think"),

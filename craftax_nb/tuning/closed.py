@@ -20,9 +20,9 @@ from ..lm.prompt import chat_text
 from .tasks import Question, TaskError
 
 # %% auto #0
-__all__ = ['SCALES', 'group_advantages', 'clipped_objective', 'FrozenStates', 'ClosedPrompts', 'answer_tokens', 'closed_prompts',
-           'answer_log_probs', 'with_frozen_layers', 'ClosedGRPO', 'group_metrics', 'expected_rewards',
-           'group_interval']
+__all__ = ['SCALES', 'LOSSES', 'group_advantages', 'clipped_objective', 'target_objective', 'FrozenStates', 'ClosedPrompts',
+           'answer_tokens', 'closed_prompts', 'answer_log_probs', 'with_frozen_layers', 'ClosedGRPO', 'group_metrics',
+           'expected_rewards', 'group_interval']
 
 # %% ../../nbs/tuning.closed.ipynb #e170cc25
 SCALES = ("none", "group")  # of advantages: as they are (Dr. GRPO); by the group's standard deviation (GRPO)
@@ -53,6 +53,19 @@ def clipped_objective(
     gain, bounded = ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages
     clipped = (weights * (bounded < gain)).sum(-1)
     return -(weights * torch.minimum(gain, bounded)).sum(-1).mean(), clipped.mean().detach()
+
+# %% ../../nbs/tuning.closed.ipynb #a617c8f0
+LOSSES = ("ratio", "target")  # PPO's, as GRPO has it; straight to the best probabilities
+
+
+def target_objective(
+    log_probs: Tensor,  # (n, answers), of the model as it is
+    rewards: Tensor,  # (n, answers)
+    entropy_bonus: float,  # above 0
+) -> Tensor:
+    "Cross-entropy with the probabilities that have the most reward plus so many times the entropy"
+    best = (rewards / entropy_bonus).softmax(-1)
+    return -(best * log_probs).sum(-1).mean()
 
 # %% ../../nbs/tuning.closed.ipynb #7a27271e
 @dataclass(frozen=True)
@@ -202,7 +215,8 @@ class ClosedGRPO:
     scale: str = "none"  # one of `SCALES`
     max_grad_norm: float = 1.0
     format_weight: float = 0.0  # above 0: any token may be the answer, and one of the task's is worth this
-    entropy_bonus: float = 0.0  # weight of the answers' entropy; 0.1 keeps a trained model from one constant answer
+    entropy_bonus: float = 0.0  # weight of the answers' entropy
+    loss: str = "ratio"  # one of `LOSSES`; target, with an entropy bonus of 0.1, suits a model that has been trained
 
     def __post_init__(self):
         if self.num_generations == 1:
@@ -211,6 +225,10 @@ class ClosedGRPO:
             )
         if self.scale not in SCALES:
             raise TaskError(f"scale is {self.scale!r}, expected one of {', '.join(SCALES)}")
+        if self.loss not in LOSSES:
+            raise TaskError(f"loss is {self.loss!r}, expected one of {', '.join(LOSSES)}")
+        if self.loss == "target" and self.entropy_bonus <= 0:
+            raise TaskError(f"loss is target and entropy_bonus {self.entropy_bonus}, expected one above 0, such as 0.1")
 
     def optimiser(self, model) -> torch.optim.Optimizer:
         "Adam over the weights that learn"
@@ -233,11 +251,20 @@ def follow(self: ClosedGRPO, optimiser: torch.optim.Optimizer) -> float:
     optimiser.step()
     return norm.item()
 
-
+# %% ../../nbs/tuning.closed.ipynb #72770294
 @patch
-def advantages(self: ClosedGRPO, rewards: Tensor, old: Tensor, weights: Tensor) -> Tensor:  # (n, answers) each
-    "How much better each answer is than its group, with the entropy's part: rare answers gain"
-    return group_advantages(rewards - self.entropy_bonus * old, weights, self.scale)
+def objective(
+    self: ClosedGRPO,
+    log_probs: Tensor,  # (n, answers), of the model as it is
+    old: Tensor,  # (n, answers), when the groups were made
+    rewards: Tensor,  # (n, answers)
+    weights: Tensor,  # (n, answers), how much of its group each answer is
+) -> tuple[Tensor, Tensor]:  # the loss, and the share of the group that is clipped
+    "What is made small: GRPO's loss, in which rare answers gain by the entropy bonus, or the distance to the target"
+    if self.loss == "target":
+        return target_objective(log_probs, rewards, self.entropy_bonus), torch.zeros(())
+    advantages = group_advantages(rewards - self.entropy_bonus * old, weights, self.scale)
+    return clipped_objective(log_probs, old, advantages, weights, self.clip)
 
 # %% ../../nbs/tuning.closed.ipynb #55534b9f
 @patch
@@ -294,11 +321,10 @@ def step(
     first = None if reference is None else reference[which].to(model.device)
     log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))
     old, weights = log_probs.detach(), self.group(log_probs, seed)
-    advantages = self.advantages(r, old, weights)
     for epoch in range(self.epochs):
         if epoch:
             log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))
-        loss, clipped = clipped_objective(log_probs, old, advantages, weights, self.clip)
+        loss, clipped = self.objective(log_probs, old, r, weights)
         optimiser.zero_grad()
         loss.backward()
         norm = self.follow(optimiser)

@@ -163,6 +163,8 @@ class EpisodeTuner(Tuner):
 
     def __init__(self, task: ActionTask, grpo: ClosedGRPO, model: str, turns: int, **options):
         super().__init__(task, grpo, model, **options)
+        if grpo.loss != "ratio":
+            raise TaskError(f"loss is {grpo.loss}, but of a play only the actions' own rewards are known: give ratio")
         generations = grpo.num_generations or 8
         check_group(grpo.batch_size, generations)
         self.settings = EpisodeSettings(turns, generations, task.settings.gamma)
