@@ -76,6 +76,7 @@ BOUNDS |= {  # of a world model
 }
 BOUNDS |= {  # of tuning a language model
     **{"num_generations": Bound(2, 1e4, beside=(0,)), "format_weight": Bound(0, 1e3), "lora_rank": Bound(0, 1e4)},
+    **{"lora_layers": Bound(0, 1e4), "entropy_bonus": Bound(0, 1e3)},
     **dict.fromkeys("completion_tokens turns".split(), Bound(1, 1e5)),
     **{
         "train_questions": Bound(1, 1e6),
@@ -112,6 +113,7 @@ _TUNING = {
     "task": ("action", "episode", "forecast-facing", "forecast-health", "arithmetic", "counting", "comparison"),
     "learner": ("closed", "trl"),
     "scale": ("none", "group"),
+    "loss": ("ratio", "target"),
     "text_format": ("filtered", "full", "nearest"),
     "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
     "device": ("auto", "cpu", "cuda"),
@@ -144,6 +146,7 @@ CHOICES = {  # job -> parameter -> what it may be
     "probe_values": {"base_policy": ("checkpoint", "random")},
     "study": {"size": ("debug", "cpu", "gpu")},
     "train_grpo": _TUNING,
+    "train_selfplay": {"env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1")},
     "play_llm": {
         "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),
         "choice": ("score", "choose", "think"),

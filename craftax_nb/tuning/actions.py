@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -28,11 +28,12 @@ from ..play.reader import SEGMENT
 from ..play.wording import action_words, play_prompt, read_action
 from .tasks import Question, TaskError
 from ..world.env import World
+from ..world.rules import unstack
 from ..world.text import TEXT_FORMATS, describe
 
 # %% auto #0
-__all__ = ['LETTERS', 'HELD_OUT_WORLDS', 'WanderPolicy', 'ActionSettings', 'action_returns', 'ActionReturns', 'measure_returns',
-           'known_returns', 'ActionTask']
+__all__ = ['LETTERS', 'HELD_OUT_WORLDS', 'WanderPolicy', 'wandered_states', 'ActionSettings', 'action_returns', 'ActionReturns',
+           'measure_returns', 'kept_arrays', 'known_returns', 'ActionTask']
 
 # %% ../../nbs/tuning.actions.ipynb #7a8b9f58
 class WanderPolicy(struct.PyTreeNode):
@@ -49,6 +50,19 @@ class WanderPolicy(struct.PyTreeNode):
         odds = jnp.ones(self.num_actions).at[1:5].set(3.0).at[5].set(8.0)
         return draw_actions(key, jnp.broadcast_to(jnp.log(odds), (len(codes), self.num_actions))), {}, memory
 
+# %% ../../nbs/tuning.actions.ipynb #979783eb
+def wandered_states(world: World, count: int, seed: int, stride: int = 8) -> list:
+    "States of one environment each, to which somebody wandered; the worlds are those of the seed"
+    walker, states = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE), []
+    walker.start_episodes(0, WORLDS_AT_ONCE)
+    while len(states) < count:
+        walker.advance(stride, world.max_timesteps)
+        alive = np.asarray(walker.blocks[0].alive)
+        if not alive.any():
+            raise TaskError(f"everybody died after {len(states)} of {count} states; ask for fewer")
+        states += [state for state, lives in zip(unstack(walker.blocks[0].states), alive) if lives]
+    return states[:count]
+
 # %% ../../nbs/tuning.actions.ipynb #e35c0908
 @dataclass(frozen=True)
 class ActionSettings:
@@ -60,8 +74,8 @@ class ActionSettings:
     plays: int = 4  # of each action in each state, over which the return is averaged
     gamma: float = 0.99
     least_gap: float = 0.5  # a state counts where the best action gains so much more than the worst
-    stride: int = 4  # steps between two looks at a world
-    looks: int = 24  # at each world
+    stride: int = 4  # steps that are walked between two looks at a world
+    looks: int = 24  # at each world, at most: each is a state
     alike: int = 2  # states of one world with the same best action, at most: who carries a sapling does so for long
     checkpoint: str = ""  # an agent that walks and plays on; "": somebody who wanders about
     seed: int = 0
@@ -102,7 +116,7 @@ def _played_return(player: EpisodePlayer, states, keys, action: int, horizon: in
 def action_returns(
     player: EpisodePlayer,  # of 32 slots
     states,  # of 32 environments
-    numbers: np.ndarray,  # (32,) which luck each has
+    numbers: np.ndarray,  # (32,) of the states; the seeds of their plays follow from them
     settings: ActionSettings,
 ) -> np.ndarray:  # (32, actions) float32
     "The mean discounted return of each action in each state"
@@ -180,30 +194,44 @@ def _walk(settings: ActionSettings, world: World, agent, batch: int):
         alive, codes = np.asarray(slots.alive), np.asarray(slots.codes)
         if not alive.any():
             return
-        luck = (first + everybody) * settings.looks + look
-        returns = action_returns(player, slots.states, luck, settings)
+        numbers = (first + everybody) * settings.looks + look
+        returns = action_returns(player, slots.states, numbers, settings)
         yield from ((codes[i], returns[i], first + i) for i in np.flatnonzero(alive))
 
 # %% ../../nbs/tuning.actions.ipynb #20300f2e
+def kept_arrays(
+    name: str,  # of the file
+    measure: Callable[[], dict[str, np.ndarray]],
+    folder: str | Path = "",  # "": in the user's cache folder
+) -> dict[str, np.ndarray]:
+    "Arrays from the disk, where they have been measured; else they are measured, and kept"
+    folder = Path(folder or model_cache_folder() / "action_returns")
+    file = folder / f"{name}.npz"
+    if file.exists():
+        try:
+            with np.load(file) as kept:
+                return dict(kept)
+        except (OSError, ValueError, KeyError, BadZipFile):
+            print(f"{show_path(file)} is damaged, and is measured again", flush=True)
+    out = measure()
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(file) as new, new.open("wb") as f:
+        np.savez(f, **out)
+    return out
+
+
 def known_returns(
     settings: ActionSettings,
     folder: str | Path = "",  # "": in the user's cache folder
 ) -> ActionReturns:
-    "The returns from the disk, where they have been measured; else they are measured, and kept"
-    folder = Path(folder or model_cache_folder() / "action_returns")
-    file = folder / f"{settings.key}.npz"
-    if file.exists():
-        try:
-            with np.load(file) as kept:
-                return ActionReturns(kept["codes"], kept["returns"], kept["world"])
-        except (OSError, ValueError, KeyError, BadZipFile):
-            print(f"{show_path(file)} is damaged, and is measured again", flush=True)
-    print(f"measuring what {settings.count} states' actions are worth, once", flush=True)
-    out = measure_returns(settings)
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(file) as new, new.open("wb") as f:
-        np.savez(f, codes=out.codes, returns=out.returns, world=out.world)
-    return out
+    "What the actions are worth, measured once"
+
+    def measure() -> dict[str, np.ndarray]:
+        print(f"measuring what {settings.count} states' actions are worth, once", flush=True)
+        out = measure_returns(settings)
+        return dict(codes=out.codes, returns=out.returns, world=out.world)
+
+    return ActionReturns(**kept_arrays(settings.key, measure, folder))
 
 # %% ../../nbs/tuning.actions.ipynb #ab023a6b
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq"  # 43, as many as Craftax has actions
@@ -240,7 +268,7 @@ class ActionTask:
         except ValueError as e:
             raise TaskError(f"{e}; or letters, or none") from None
         self.returns = known_returns(settings) if returns is None else returns
-        self._all = self._questions(describe(self.returns.codes, text_format))
+        self._parts = self._questions(describe(self.returns.codes, text_format))
 
     def _questions(self, texts: list[str]) -> dict[str, list[Question]]:
         "The questions of both parts, split by worlds; none is in both"
@@ -257,8 +285,8 @@ class ActionTask:
 @patch
 def questions(self: ActionTask, part: str, count: int, seed: int) -> list[Question]:
     "At most so many questions, in an order that the seed decides"
-    order = np.random.default_rng(seed).permutation(len(self._all[part]))[:count]
-    return [self._all[part][i] for i in order]
+    order = np.random.default_rng(seed).permutation(len(self._parts[part]))[:count]
+    return [self._parts[part][i] for i in order]
 
 
 @patch

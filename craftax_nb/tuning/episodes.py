@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,17 +17,18 @@ from ..lm.backends import torch_threads
 from ..play.episodes import WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.policy import draw_actions
 from ..play.types import Record
-from .actions import ActionSettings, ActionTask, WanderPolicy
-from .closed import ClosedGRPO, answer_log_probs, clipped_objective, closed_prompts
+from .actions import ActionTask, wandered_states
+from .closed import ClosedGRPO, ClosedPrompts, answer_log_probs, clipped_objective, closed_prompts
 from .tasks import TaskError
 from .train import Tuner, check_finite
 from .trl import check_group
 from ..world.env import World
-from ..world.rules import stack, unstack
+from ..world.rules import stack
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['AnsweringPolicy', 'EpisodeSettings', 'play_groups', 'episode_step', 'EpisodeTuner', 'wandered_states']
+__all__ = ['AnsweringPolicy', 'EpisodeSettings', 'play_groups', 'Turns', 'group_turns', 'episode_step', 'play_metrics',
+           'EpisodeTuner']
 
 # %% ../../nbs/tuning.episodes.ipynb #c92c4c6f
 @dataclass
@@ -82,36 +83,39 @@ def play_groups(
     states: Sequence,  # of one environment each
     settings: EpisodeSettings,
     seed: int = 0,
-) -> tuple[
-    Record, np.ndarray
-]:  # (turns, plays, ...), and the discounted reward of each play, (states, plays of a state)
-    "Plays several times from each state, each time with luck of its own"
+) -> tuple[Record, np.ndarray]:  # (turns, plays, ...); the discounted reward of each play, (states, plays of a state)
+    "Plays several times from each state; what happens by chance differs from play to play"
     n = len(states) * settings.num_generations
-    player = EpisodePlayer(policy, world, seed, n, keep=("logits",))
-    plays = np.arange(n)
+    player, plays = EpisodePlayer(policy, world, seed, n, keep=("logits",)), np.arange(n)
+    if player.size < n:
+        most = f"expected at most {player.size}: give fewer states, or fewer num_generations"
+        raise TaskError(f"{n} plays at once, {most}")
     fresh = player.start(stack([states[i // settings.num_generations] for i in plays]), episode_keys(seed, plays))
     player.put(0, plays, fresh, plays)
     player.slot_episode[0, :n] = plays
-    if player.size < n:
-        raise TaskError(
-            f"{n} plays at once, expected at most {player.size}: give fewer states, or fewer num_generations"
-        )
     record = player.advance(settings.turns, settings.turns)[0]
-    alive = np.asarray(record.alive)
-    reward = np.where(alive, np.asarray(record.reward), 0).astype(np.float64)
+    reward = np.where(np.asarray(record.alive), np.asarray(record.reward), 0).astype(np.float64)
     returns = settings.gamma ** np.arange(len(reward)) @ reward
     return record, returns.reshape(len(states), settings.num_generations)
 
 # %% ../../nbs/tuning.episodes.ipynb #dc0ab358
-def episode_step(
+class Turns(NamedTuple):
+    "The turns of groups of plays, as the model learns from them"
+
+    prompts: ClosedPrompts
+    old: torch.Tensor  # (turns, answers), log-probabilities when they were played
+    weights: torch.Tensor  # (turns, answers), 1 for the action that was taken
+    gains: torch.Tensor  # (turns, answers), by how much its play went better than the group's mean
+    most: int  # turns that there could be
+
+
+def group_turns(
     grpo: ClosedGRPO,
-    model,
-    optimiser: torch.optim.Optimizer,
     policy: AnsweringPolicy,
     record: Record,  # of `play_groups`
     returns: np.ndarray,  # (states, plays of a state)
-) -> dict[str, float]:
-    "One update from groups of plays, and its metrics"
+) -> Turns:
+    "Turns with the advantage of their plays, and the entropy's part"
     advantages = returns - returns.mean(1, keepdims=True)
     if grpo.scale == "group":
         advantages = advantages / (returns.std(1, keepdims=True) + 1e-4)
@@ -121,24 +125,37 @@ def episode_step(
     actions = torch.tensor(np.asarray(record.action)[turns, plays].astype(np.int64))
     old = torch.tensor(np.asarray(record.logits)[turns, plays]).log_softmax(-1)
     weights = torch.nn.functional.one_hot(actions, len(policy.answers)).float()
-    gains = weights * torch.tensor(advantages.reshape(-1)[plays], dtype=torch.float32)[:, None]
+    rarity = old - (old.exp() * old).sum(-1, keepdim=True)
+    gains = torch.tensor(advantages.reshape(-1)[plays], dtype=torch.float32)[:, None] - grpo.entropy_bonus * rarity
+    return Turns(prompts, old, weights, gains * weights, record.alive.size)
+
+# %% ../../nbs/tuning.episodes.ipynb #0b5093e7
+def episode_step(
+    grpo: ClosedGRPO,
+    model,
+    optimiser: torch.optim.Optimizer,
+    turns: Turns,  # of `group_turns`
+    batch: int = 32,  # turns that are read at once
+) -> dict[str, float]:
+    "One update from the turns of groups of plays, and its metrics"
     optimiser.zero_grad()
-    losses, clipped, count = 0.0, 0.0, record.alive.shape[0] * record.alive.shape[1]
-    for start in range(0, len(texts), 32):
-        part = range(start, min(start + 32, len(texts)))
-        rows = slice(part.start, part.stop)
-        log_probs = answer_log_probs(model, prompts, part)
-        loss, cut = clipped_objective(log_probs, old[rows], gains[rows], weights[rows], grpo.clip)
-        loss = loss * len(part) / count
+    losses, clipped, count = 0.0, 0.0, len(turns.old)
+    for start in range(0, count, batch):
+        rows = slice(start, min(start + batch, count))
+        log_probs = answer_log_probs(model, turns.prompts, range(rows.start, rows.stop))
+        given = turns.old[rows], turns.gains[rows], turns.weights[rows]
+        loss, cut = clipped_objective(log_probs, *given, grpo.clip)
+        loss = loss * len(log_probs) / turns.most
         loss.backward()
-        losses, clipped = losses + loss.item(), clipped + cut.item() * len(part) / len(texts)
-    norm = torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], grpo.max_grad_norm)
-    optimiser.step()
-    about = dict(reward=returns.mean(), no_spread=(np.ptp(returns, 1) < 1e-6).mean(), length=len(texts) / returns.size)
-    entropy = -(old.exp() * old).sum(-1).mean().item()
-    return {k: float(x) for k, x in about.items()} | dict(
-        loss=losses, clipped=clipped, grad_norm=norm.item(), entropy=entropy
-    )
+        losses, clipped = losses + loss.item(), clipped + cut.item() * len(log_probs) / count
+    entropy = -(turns.old.exp() * turns.old).sum(-1).mean().item()
+    return dict(loss=losses, clipped=clipped, grad_norm=grpo.follow(optimiser), entropy=entropy)
+
+
+def play_metrics(record: Record, returns: np.ndarray) -> dict[str, float]:
+    "What groups of plays gained, the share of groups in which all gained the same, and the turns of a play"
+    alike = float((np.ptp(returns, 1) < 1e-6).mean())
+    return dict(reward=float(returns.mean()), no_spread=alike, length=float(np.asarray(record.alive).sum(0).mean()))
 
 # %% ../../nbs/tuning.episodes.ipynb #ec704c21
 class EpisodeTuner(Tuner):
@@ -146,6 +163,8 @@ class EpisodeTuner(Tuner):
 
     def __init__(self, task: ActionTask, grpo: ClosedGRPO, model: str, turns: int, **options):
         super().__init__(task, grpo, model, **options)
+        if grpo.loss != "ratio":
+            raise TaskError(f"loss is {grpo.loss}, but of a play only the actions' own rewards are known: give ratio")
         generations = grpo.num_generations or 8
         check_group(grpo.batch_size, generations)
         self.settings = EpisodeSettings(turns, generations, task.settings.gamma)
@@ -159,23 +178,11 @@ class EpisodeTuner(Tuner):
         "Plays groups from a few states, and learns from them"
         rng = np.random.default_rng((self.seed, self.step))
         chosen = rng.permutation(len(self.pool))[: self.grpo.batch_size // self.settings.num_generations]
-        states, luck = [self.pool[i] for i in chosen], int(rng.integers(2**31))
-        record, returns = play_groups(self.policy, self.world, states, self.settings, luck)
+        states, seed = [self.pool[i] for i in chosen], int(rng.integers(2**31))
+        record, returns = play_groups(self.policy, self.world, states, self.settings, seed)
         with torch_threads(self.threads):
-            metrics = episode_step(self.grpo, self.model, self.optimiser, self.policy, record, returns)
+            turns = group_turns(self.grpo, self.policy, record, returns)
+            metrics = play_metrics(record, returns) | episode_step(self.grpo, self.model, self.optimiser, turns)
         self.step += 1
         check_finite(metrics, self.step, self.grpo.lr)
         return metrics
-
-
-def wandered_states(world: World, count: int, seed: int, stride: int = 8) -> list:
-    "States of one environment each, to which somebody wandered; the worlds are those of the seed"
-    walker, states = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE), []
-    walker.start_episodes(0, WORLDS_AT_ONCE)
-    while len(states) < count:
-        walker.advance(stride, world.max_timesteps)
-        alive = np.asarray(walker.blocks[0].alive)
-        if not alive.any():
-            raise TaskError(f"everybody died after {len(states)} of {count} states; ask for fewer")
-        states += [state for state, lives in zip(unstack(walker.blocks[0].states), alive) if lives]
-    return states[:count]

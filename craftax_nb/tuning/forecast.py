@@ -43,6 +43,17 @@ def next_facts(
 HELD_OUT_EPISODES = 5  # one episode in so many
 
 
+def _frequent(kind: str, facts: Sequence[str], least: int) -> tuple[str, ...]:
+    "The answers that come often enough to be asked about; TaskError where there are fewer than two"
+    counts = Counter(facts)
+    answers = tuple(sorted(word for word, n in counts.items() if n >= least))
+    if len(answers) < 2:
+        known = ", ".join(f"{word} {n} times" for word, n in counts.most_common(5))
+        wanted = f"expected two answers that come {least} times each: give a larger data set, or another forecast"
+        raise TaskError(f"the data set's steps answer {ASKED[kind]!r} with {known}; {wanted}")
+    return answers
+
+
 class ForecastTask:
     "Questions about the next observation; TaskError for another kind, or a data set with a single answer"
 
@@ -53,7 +64,7 @@ class ForecastTask:
         text_format: str = "nearest",  # of world.text
         format_weight: float = 0.1,  # what an answer and nothing else is worth beside
         most: int = 20_000,  # steps that are read
-        least: int = 10,  # steps with an answer, for it to be one
+        least: int = 10,  # steps that an answer needs to be asked about
         seed: int = 0,  # of which steps are read
     ):
         if kind not in ASKED:
@@ -61,17 +72,10 @@ class ForecastTask:
         self.name, self.kind, self.text_format, self.data = f"forecast-{kind}", kind, text_format, data
         self.weights = {"right": 1.0, "format": format_weight}
         self.actions = action_words(World(data.env_name), text_format)
-        rows = np.random.default_rng(seed).permutation(data.num_transitions)[:most]
-        self.rows = np.sort(rows)
+        self.rows = np.sort(np.random.default_rng(seed).permutation(data.num_transitions)[:most])
         self.codes = data.codes(self.rows)
-        facts = next_facts(kind, self.codes, data.next_codes(self.rows))
-        counts = Counter(facts)
-        self.answers = tuple(sorted(word for word, n in counts.items() if n >= least))
-        if len(self.answers) < 2:
-            raise TaskError(
-                f"in the data set {kind} has {len(counts)} answers, of which fewer than two come {least} times"
-            )
-        self.facts = np.array(facts, object)
+        self.facts = np.array(next_facts(kind, self.codes, data.next_codes(self.rows)), object)
+        self.answers = _frequent(kind, self.facts, least)
         self.system = f"You play Craftax. Answer with one of these and nothing else: {', '.join(self.answers)}."
 
 # %% ../../nbs/tuning.forecast.ipynb #d0e1d649

@@ -74,10 +74,10 @@ def make_tuner(run) -> tuple[Tuner, Baselines]:
     "What learns, and what is reached without reading; ParameterError, one sentence, where parameters don't fit"
     p = run.params
     try:
-        names = "lr batch_size num_generations epochs clip scale format_weight".split()
+        names = "lr batch_size num_generations epochs clip scale format_weight entropy_bonus loss".split()
         grpo, task = ClosedGRPO(**{name: p[name] for name in names}), make_task(p)
         sizes = dict(train=p["train_questions"], held_out=p["held_questions"], seed=p["seed"])
-        how = dict(lora_rank=p["lora_rank"], device=p["device"], threads=p["threads"])
+        how = {name: p[name] for name in ("lora_rank", "lora_layers", "device", "threads")}
         if p["task"] == "episode":
             tuner = EpisodeTuner(task, grpo, base_model(run, task), p["turns"], **sizes, **how)
         else:

@@ -38,7 +38,7 @@ def read_samples(run_dir: str | Path) -> pd.DataFrame:
     "The samples of all steps of a run, in their order; TaskError where there are none"
     files = sorted((resolve(run_dir) / "samples").glob("step-*.parquet"), key=lambda p: step_of(p.with_suffix("")))
     if not files:
-        raise TaskError(f"{show_path(resolve(run_dir))} has no samples; give a run of train_grpo")
+        raise TaskError(f"{show_path(resolve(run_dir))} has no samples; give a run of train_grpo or train_selfplay")
     return pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
 
 # %% ../../nbs/tuning.samples.ipynb #84352a04

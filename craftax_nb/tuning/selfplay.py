@@ -5,6 +5,7 @@
 # %% ../../nbs/tuning.selfplay.ipynb #f27b93b0
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -13,32 +14,35 @@ import pandas as pd
 import torch
 from fastcore.basics import patch
 
-from ..jobs.checkpoints import DamagedState, step_of
-from ..jobs.files import show_path, whole_folder, write_json
+from ..jobs.checkpoints import step_of
+from ..jobs.files import whole_folder
 from ..jobs.params import ParameterError
-from ..jobs.tracking import TUNED
 from ..lm.backends import torch_threads
 from ..lm.models import ModelError, model_folder
-from .closed import ClosedGRPO, answer_log_probs, closed_prompts, expected_rewards
+from .checkpoints import keep_newest_states, read_training_state, resuming, write_model
+from .closed import ClosedGRPO, ClosedPrompts, answer_log_probs, closed_prompts, expected_rewards
+from .effects import EditEffects, known_effects
 from craftax_nb.tuning.problems import (
+    EDIT_KINDS,
     PROBLEM_ANSWERS,
     PROBLEM_KINDS,
+    ProblemKind,
     guess_chance,
     learnability,
     make_problems,
     solved_share,
 )
-from .samples import save_samples
-from .tasks import TaskError
-from .train import check_finite, keep_newest_states, read_training_state
+from .tasks import Question, TaskError
+from .train import check_finite
 from .words import word_model
+from ..world.env import World
 
 # %% auto #0
-__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'SelfPlay', 'words_for_selfplay', 'start_selfplay', 'play_itself',
-           'edge_words', 'plot_selfplay', 'selfplay_conclusion']
+__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'SelfPlay', 'played_kinds', 'words_for_selfplay', 'start_selfplay',
+           'plot_selfplay', 'selfplay_conclusion']
 
 # %% ../../nbs/tuning.selfplay.ipynb #8eace753
-PROPOSER_PROMPT = "Propose a kind of problem and the length of its program, from which the solver learns most."
+PROPOSER_PROMPT = "Propose a kind of problem and its length, from which the solver learns most."
 MEMORY = 0.9  # how much of what was measured in earlier rounds counts: six problems of a kind tell little
 PROPOSER_ENTROPY = 0.1  # weight of the entropy of what is proposed, so that what nobody can solve yet is tried again
 
@@ -56,103 +60,124 @@ class SelfPlay:
         problems: int = 6,  # of each kind that the solver is measured on in a round
         seed: int = 0,
         threads: int = 1,
+        effects: EditEffects | None = None,  # what edits of game states change; with them, the kinds `edit` are played
     ):
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         load = lambda kind, name: kind.from_pretrained(model_folder(name))
-        self.names, self.seed, self.threads, self.problems, self.round = (solver, proposer), seed, threads, problems, 0
+        self.names, self.seed, self.threads, self.problems, self.step = (solver, proposer), seed, threads, problems, 0
+        self.effects, self.kinds = effects, played_kinds(effects)
         self.models = [load(AutoModelForCausalLM, name).float().eval() for name in self.names]
         self.tokenizers = [load(AutoTokenizer, name) for name in self.names]
-        self.grpo = ClosedGRPO(lr=lr, batch_size=batch_size), ClosedGRPO(lr=proposer_lr, batch_size=1)
+        proposing = ClosedGRPO(lr=proposer_lr, batch_size=1, entropy_bonus=PROPOSER_ENTROPY)
+        self.grpo = ClosedGRPO(lr=lr, batch_size=batch_size), proposing
         self.optimisers = [grpo.optimiser(model) for grpo, model in zip(self.grpo, self.models)]
-        self.solved = np.zeros(len(PROBLEM_KINDS))  # of each kind, over the last rounds
-        kinds = [str(t) for t in PROBLEM_KINDS]
-        self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, kinds, f"model {proposer}")
+        self.solved = np.zeros(len(self.kinds))  # share of each kind, averaged over the last rounds
+        self.answers: list[dict] = []  # the solver's, to some problems of the last round
+        names = [str(kind) for kind in self.kinds]
+        self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, names, f"model {proposer}")
 
-    def _read(self, problems):
-        "Problems as the solver reads them"
-        texts = [problem.text for problem in problems]
-        return closed_prompts(self.tokenizers[0], "", texts, PROBLEM_ANSWERS, f"model {self.names[0]}")
 
-    def proposes(self) -> np.ndarray:  # (kinds,)
-        "The probabilities with which the proposer chooses"
-        with torch.inference_mode():
-            return answer_log_probs(self.models[1], self.proposal, [0]).exp()[0].double().numpy()
+def played_kinds(effects: EditEffects | None) -> tuple[ProblemKind, ...]:
+    "The kinds of problems about programs, and about edits where those are measured"
+    return (*PROBLEM_KINDS, *(EDIT_KINDS if effects is not None else ()))
+
+# %% ../../nbs/tuning.selfplay.ipynb #ddbe744d
+@patch
+def _make(self: SelfPlay, kinds: Sequence[ProblemKind], rng) -> tuple[list[Question], ClosedPrompts, torch.Tensor]:
+    "Problems, as the solver reads them, and the reward of every answer"
+    problems = make_problems(kinds, rng, self.effects)
+    texts = [problem.text for problem in problems]
+    prompts = closed_prompts(self.tokenizers[0], "", texts, PROBLEM_ANSWERS, f"model {self.names[0]}")
+    return problems, prompts, self.grpo[0].reward_table(problems)
+
+
+@patch
+def proposes(self: SelfPlay) -> np.ndarray:  # (kinds,)
+    "The probabilities with which the proposer chooses"
+    with torch.inference_mode():
+        return answer_log_probs(self.models[1], self.proposal, [0]).exp()[0].double().numpy()
 
 # %% ../../nbs/tuning.selfplay.ipynb #2a7208a7
 def words_for_selfplay(
     folder: Path,
     seed: int = 0,
+    effects: EditEffects | None = None,  # whose words the solver reads as well
 ) -> tuple[str, str]:
     "Random models of the problems' words, for a solver and a proposer, in a folder; made once"
-    kinds = [str(t) for t in PROBLEM_KINDS]
+    kinds = played_kinds(effects)
     if not (folder / "proposer" / "config.json").exists():
-        texts = [q.text for q in make_problems(PROBLEM_KINDS * 40, np.random.default_rng(0))]
+        texts = [q.text for q in make_problems(kinds * 40, np.random.default_rng(0), effects)]
+        texts += [] if effects is None else [*effects.texts.tolist(), *effects.edits.tolist()]
         word_model(folder / "solver", texts, PROBLEM_ANSWERS, seed=seed)
-        word_model(folder / "proposer", [PROPOSER_PROMPT], kinds, layers=1, seed=seed)
+        word_model(folder / "proposer", [PROPOSER_PROMPT], [str(kind) for kind in kinds], layers=1, seed=seed)
     return str(folder / "solver"), str(folder / "proposer")
 
 # %% ../../nbs/tuning.selfplay.ipynb #dca4ab67
 @patch
-def measure(self: SelfPlay, rng: np.random.Generator) -> tuple[np.ndarray, list[dict]]:  # (kinds,), and some answers
-    "How often the solver solves fresh problems of each kind, above chance"
-    problems = make_problems(PROBLEM_KINDS * self.problems, rng)
-    prompts = self._read(problems)
-    table = torch.tensor(np.array([q.rewards for q in problems], np.float32))
+def measure(self: SelfPlay, rng: np.random.Generator) -> np.ndarray:  # (kinds,)
+    "How often the solver solves fresh problems of each kind, above chance; keeps some of its answers"
+    problems, prompts, table = self._make(self.kinds * self.problems, rng)
     known = expected_rewards(self.models[0], prompts, table)
-    chance = np.array([guess_chance(q) for q in problems])
-    by_kind = [
-        solved_share(known["expected"][i :: len(PROBLEM_KINDS)], chance[i :: len(PROBLEM_KINDS)])
-        for i in range(len(PROBLEM_KINDS))
+    chance, kinds = np.array([guess_chance(q) for q in problems]), len(self.kinds)
+    self.answers = [
+        dict(prompt=q.text, completion=PROBLEM_ANSWERS[p.argmax()], reward=float(r), best=q.answer, kind=str(kind))
+        for q, p, r, kind in zip(problems, known["probs"], known["expected"], self.kinds)
     ]
-    rows = [
-        dict(prompt=q.text, completion=PROBLEM_ANSWERS[p.argmax()], reward=float(r), best=q.answer, kind=str(t))
-        for q, p, r, t in zip(problems, known["probs"], known["expected"], PROBLEM_KINDS)
-    ]
-    return np.array(by_kind), rows
+    return np.array([solved_share(known["expected"][i::kinds], chance[i::kinds]) for i in range(kinds)])
 
 # %% ../../nbs/tuning.selfplay.ipynb #3996cf23
 @patch
-def update(self: SelfPlay) -> tuple[dict[str, float], list[dict]]:
-    "One round; its metrics, and some problems with the solver's answers"
-    rng = np.random.default_rng((self.seed, self.round))
+def update(self: SelfPlay) -> dict[str, float]:
+    "One round, and its metrics"
+    rng = np.random.default_rng((self.seed, self.step))
     with torch_threads(self.threads):
-        measured, rows = self.measure(rng)
-        self.solved = MEMORY * self.solved + (1 - MEMORY) * measured
-        solved = self.solved
-        worth = np.array([learnability(x) for x in solved])
-        chosen = self.proposes()
-        reward = torch.tensor(worth - PROPOSER_ENTROPY * np.log(chosen), dtype=torch.float32)[None]
+        self.solved = MEMORY * self.solved + (1 - MEMORY) * self.measure(rng)
+        worth, chosen = np.array([learnability(x) for x in self.solved]), self.proposes()
+        reward = torch.tensor(worth, dtype=torch.float32)[None]
         proposed = self.grpo[1].step(self.models[1], self.optimisers[1], self.proposal, reward, [0])
-        kinds = rng.choice(len(PROBLEM_KINDS), self.grpo[0].batch_size, p=chosen / chosen.sum())
-        problems = make_problems([PROBLEM_KINDS[i] for i in kinds], rng)
-        table = torch.tensor(np.array([q.rewards for q in problems], np.float32))
-        learnt = self.grpo[0].step(
-            self.models[0], self.optimisers[0], self._read(problems), table, range(len(problems))
-        )
-    self.round += 1
-    metrics = dict(
-        reward=learnt["reward"], no_spread=learnt["no_spread"], entropy=learnt["entropy"], loss=learnt["loss"]
-    )
-    metrics |= dict(proposer_reward=float(chosen @ worth), uniform_reward=float(worth.mean()))
-    metrics |= dict(
-        proposer_entropy=proposed["entropy"], solved=float(solved.mean()), solved_proposed=float(chosen @ solved)
-    )
-    metrics |= {f"solved/{t}": float(x) for t, x in zip(PROBLEM_KINDS, solved)}
-    metrics |= {f"proposed/{t}": float(x) for t, x in zip(PROBLEM_KINDS, chosen)}
-    check_finite(metrics, self.round, self.grpo[0].lr)
-    return metrics, rows
+        numbers = rng.choice(len(self.kinds), self.grpo[0].batch_size, p=chosen / chosen.sum())
+        _, prompts, table = self._make([self.kinds[i] for i in numbers], rng)
+        learnt = self.grpo[0].step(self.models[0], self.optimisers[0], prompts, table, range(len(numbers)))
+    self.step += 1
+    metrics = {name: learnt[name] for name in ("reward", "no_spread", "entropy", "loss")}
+    metrics |= dict(proposer_entropy=proposed["entropy"]) | self._edge(worth, chosen)
+    check_finite(metrics, self.step, self.grpo[0].lr)
+    return metrics
+
+
+@patch
+def _edge(self: SelfPlay, worth: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
+    "How near to the solver's edge the proposed problems are, beside one without preferences; each kind's numbers"
+    metrics = dict(proposer_reward=float(chosen @ worth), uniform_reward=float(worth.mean()))
+    metrics |= dict(solved=float(self.solved.mean()), solved_proposed=float(chosen @ self.solved))
+    metrics |= {f"solved/{kind}": float(x) for kind, x in zip(self.kinds, self.solved)}
+    return metrics | {f"proposed/{kind}": float(x) for kind, x in zip(self.kinds, chosen)}
+
+# %% ../../nbs/tuning.selfplay.ipynb #e377e740
+@patch
+def look(self: SelfPlay) -> tuple[dict[str, float], list[dict]]:
+    "The solver's answers to some problems of the last round; every round's metrics hold the numbers"
+    return {}, [dict(step=self.step) | row for row in self.answers]
+
+
+@patch
+def progress(self: SelfPlay, metrics: dict) -> str:
+    "What share is solved, and how much the proposed problems could teach"
+    proposed, uniform = metrics["proposer_reward"], metrics["uniform_reward"]
+    return f"solved {metrics['solved']:.3f}  learnability proposed {proposed:.3f}, of all kinds {uniform:.3f}"
 
 # %% ../../nbs/tuning.selfplay.ipynb #64f3b14c
 def start_selfplay(run) -> SelfPlay:
     "The solver and the proposer of a run of train_selfplay; ParameterError, one sentence, for a model that doesn't fit"
     p = run.params
     try:
-        solver, proposer = words_for_selfplay(run.dir / "words", p["seed"])
+        effects = known_effects(World(p["env_name"])) if p["game"] else None
+        solver, proposer = words_for_selfplay(run.dir / "words", p["seed"], effects)
         names = "lr proposer_lr batch_size problems seed threads".split()
         solver = solver if p["model"] == "words" else p["model"]
-        play = SelfPlay(solver, proposer, **{name: p[name] for name in names})
-        play._read(make_problems(PROBLEM_KINDS, np.random.default_rng(0)))
+        play = SelfPlay(solver, proposer, effects=effects, **{name: p[name] for name in names})
+        play._make(play.kinds, np.random.default_rng(0))
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_selfplay: {e}") from None
     return play
@@ -161,16 +186,13 @@ def start_selfplay(run) -> SelfPlay:
 @patch
 def save(self: SelfPlay, folder: Path, about: dict) -> Path:
     "Writes a checkpoint, whole or not at all; the newest two keep the optimisers"
+    state = dict(optimisers=[x.state_dict() for x in self.optimisers], solved=torch.from_numpy(self.solved))
+    fixed = dict(step=self.step, model=self.names[0])
     with whole_folder(folder) as new:
-        for model, tokenizer, place in zip(self.models, self.tokenizers, (new, new / "proposer")):
-            model.save_pretrained(place)
-            tokenizer.save_pretrained(place)
-        state = dict(optimisers=[x.state_dict() for x in self.optimisers], solved=torch.from_numpy(self.solved))
         torch.save(state, new / "training.pt")
-        files = {p.name: str(p.stat().st_size) for p in sorted(new.iterdir()) if p.is_file() and p.suffix != ".pt"}
-        write_json(
-            new / TUNED, dict(kind="language model", step=self.round, model=self.names[0]) | about | {"files": files}
-        )
+        self.models[1].save_pretrained(new / "proposer")
+        self.tokenizers[1].save_pretrained(new / "proposer")
+        write_model(new, self.models[0], self.tokenizers[0], fixed | about)
     keep_newest_states(folder)
     return folder
 
@@ -180,44 +202,13 @@ def restore(self: SelfPlay, folder: Path) -> None:
     "Goes on from a checkpoint; DamagedState where it can't be read"
     from safetensors.torch import load_file
 
-    try:
+    with resuming(folder):
         state = read_training_state(folder)
         for model, place in zip(self.models, (folder, folder / "proposer")):
             model.load_state_dict(load_file(place / "model.safetensors"), strict=False)
         for optimiser, own in zip(self.optimisers, state["optimisers"]):
             optimiser.load_state_dict(own)
-    except Exception as e:  # torch and safetensors have many kinds
-        reason = (str(e) or type(e).__name__).splitlines()[0]
-        raise DamagedState(f"{show_path(folder)} can't be resumed: {reason}; give a new run_dir") from None
-    self.round, self.solved = step_of(folder), state["solved"].numpy()
-
-# %% ../../nbs/tuning.selfplay.ipynb #ab28c677
-def play_itself(
-    play: SelfPlay,
-    run,  # a `jobs.runs.Run`; one that was interrupted goes on from its newest checkpoint
-    rounds: int,
-    checkpoint_every: int = 100,
-    samples_every: int = 20,
-) -> None:
-    "Plays until `rounds`; where the run is asked to stop, the present round is finished and leaves a checkpoint"
-    if run.resume(play.restore):
-        print(f"goes on from round {play.round}", flush=True)
-    while play.round < rounds:
-        metrics, rows = play.update()
-        step, last = play.round, play.round == rounds or run.stopping
-        run.log(step, **metrics)
-        if last or step % samples_every == 0:
-            save_samples(run, step, [dict(step=step) | row for row in rows])
-            print(f"round {step}/{rounds}  solved {metrics['solved']:.3f}  {edge_words(metrics)}", flush=True)
-        if last or step % checkpoint_every == 0:
-            play.save(run.checkpoint_dir(step), {"run": run.id})
-        if run.stopping and step < rounds:
-            run.stop()
-
-
-def edge_words(metrics: dict) -> str:
-    "How near to the solver's edge the proposed problems are, beside a proposer without preferences"
-    return f"learnability proposed {metrics['proposer_reward']:.3f}, of all kinds {metrics['uniform_reward']:.3f}"
+    self.step, self.solved = step_of(folder), state["solved"].numpy()
 
 # %% ../../nbs/tuning.selfplay.ipynb #483a9f71
 def plot_selfplay(
@@ -230,10 +221,10 @@ def plot_selfplay(
     for name, label in (("proposer_reward", "the proposer's"), ("uniform_reward", "of all kinds")):
         axes[0].plot(metrics["step"], mean[name], label=label)
     axes[0].set(title="learnability of problems", xlabel="round", ylabel="1: solved half of the time", ylim=(0, 1))
-    colours = plt.get_cmap("tab20").colors
+    kinds = [name.removeprefix("solved/") for name in metrics if name.startswith("solved/")]
     for ax, what in zip(axes[1:], ("proposed", "solved")):
-        for colour, template in zip(colours, PROBLEM_KINDS):
-            ax.plot(metrics["step"], mean[f"{what}/{template}"], color=colour, label=str(template), lw=1.2)
+        for colour, kind in zip(plt.get_cmap("tab20").colors, kinds):
+            ax.plot(metrics["step"], mean[f"{what}/{kind}"], color=colour, label=kind, lw=1.2)
         ax.set(title=what, xlabel="round", ylabel="probability" if what == "proposed" else "share, above chance")
     axes[0].legend(fontsize=7)
     axes[2].legend(fontsize=6, ncols=2)

@@ -7,27 +7,34 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from zipfile import ZipFile
+from typing import Protocol
 
 import numpy as np
 import torch
 from fastcore.basics import patch
 
-from ..jobs.checkpoints import DamagedState, run_checkpoints, step_of
 from ..jobs.errors import Diverged
-from ..jobs.files import show_path, whole_folder, write_json
-from ..jobs.tracking import TUNED
+from ..jobs.files import whole_folder
 from ..lm.backends import torch_threads
 from ..lm.models import model_folder
-from .closed import ClosedGRPO, answer_log_probs, closed_prompts, expected_rewards, group_interval
+from .checkpoints import keep_newest_states, read_training_state, resuming, write_model
+from craftax_nb.tuning.closed import (
+    ClosedGRPO,
+    ClosedPrompts,
+    answer_log_probs,
+    closed_prompts,
+    expected_rewards,
+    group_interval,
+    with_frozen_layers,
+)
 from .samples import save_samples
-from .tasks import TaskError, VerifiedTask, baselines, check_task
+from .tasks import TaskError, VerifiedTask, check_task
 
 # %% auto #0
-__all__ = ['ALIKE_STEPS', 'Tuner', 'adapter_settings', 'with_adapter', 'check_finite', 'keep_newest_states',
-           'read_training_state', 'alike_warning', 'sample_rows', 'tune']
+__all__ = ['ALIKE_STEPS', 'Tuner', 'adapted_layers', 'check_adapter', 'adapter_settings', 'with_adapter', 'check_finite',
+           'alike_warning', 'Learner', 'tune']
 
 # %% ../../nbs/tuning.train.ipynb #e7cb94d5
 class Tuner:
@@ -42,10 +49,12 @@ class Tuner:
         held_out: int = 128,  # questions to measure on, at most
         seed: int = 0,
         lora_rank: int = 0,  # 0: all weights learn; above: an adapter of this rank (peft, `make setup-tuning`)
+        lora_layers: int = 0,  # the last so many layers have the adapter; 0: all layers
         device: str = "auto",
         threads: int = 1,  # of torch on a CPU
     ):
         check_task(task)
+        check_adapter(lora_rank, lora_layers)
         if not task.answers:
             raise TaskError(f"the answers of task {task.name} can't be listed; train by what is written: learner trl")
         self.task, self.grpo, self.name, self.seed, self.threads = task, grpo, model, seed, threads
@@ -55,14 +64,21 @@ class Tuner:
             most = f"at most the {len(self.questions)} questions of task {task.name} to learn from"
             raise TaskError(f"batch_size is {grpo.batch_size}, expected {most}")
         self.step = 0
-        self._load(model, lora_rank, device)
-        texts = [q.text for q in (*self.questions, *self.held_questions)]
-        self.prompts = closed_prompts(self.tokenizer, task.system, texts, task.answers, f"model {model}")
+        self._load(model, lora_rank, lora_layers, device)
+        self.prompts = self._read_questions(lora_layers)
         self.optimiser = grpo.optimiser(self.model)
         self.table = grpo.reward_table(self.questions)
         self.reference = self._log_probs()
 
-    def _log_probs(self):
+    def _read_questions(self, lora_layers: int) -> ClosedPrompts:
+        "All questions as token ids; where the last layers alone learn, with what the others make of them"
+        texts = [q.text for q in (*self.questions, *self.held_questions)]
+        prompts = closed_prompts(self.tokenizer, self.task.system, texts, self.task.answers, f"model {self.name}")
+        first = adapted_layers(self.model, lora_layers).start
+        with torch_threads(self.threads):
+            return with_frozen_layers(self.model, prompts, first) if first else prompts
+
+    def _log_probs(self) -> torch.Tensor:
         "Of the model as it is, for the questions to learn from"
         parts = [range(i, min(i + 32, len(self.questions))) for i in range(0, len(self.questions), 32)]
         free = bool(self.grpo.format_weight)
@@ -71,7 +87,7 @@ class Tuner:
 
 # %% ../../nbs/tuning.train.ipynb #4c584eef
 @patch
-def _load(self: Tuner, model: str, lora_rank: int, device: str) -> None:
+def _load(self: Tuner, model: str, lora_rank: int, lora_layers: int, device: str) -> None:
     "Loads the model; with a rank, an adapter is what learns"
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -81,26 +97,49 @@ def _load(self: Tuner, model: str, lora_rank: int, device: str) -> None:
     self.tokenizer, self.adapter = AutoTokenizer.from_pretrained(folder), None
     self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().to(device)
     if lora_rank:
-        self.adapter = with_adapter(self.model, model, lora_rank, self.seed)
+        layers = adapted_layers(self.model, lora_layers)
+        self.adapter = with_adapter(self.model, model, adapter_settings(lora_rank, layers), self.seed)
+
+# %% ../../nbs/tuning.train.ipynb #c3f5eba7
+def adapted_layers(model, last: int) -> range:  # numbers of layers
+    "The last so many layers of a model, all for 0; TaskError where it has fewer"
+    depth = model.config.num_hidden_layers
+    if last > depth:
+        raise TaskError(f"lora_layers is {last}, expected at most the {depth} layers of this model")
+    return range(depth - last if last else 0, depth)
 
 
-def adapter_settings(rank: int):  # peft.LoraConfig
-    "LoRA in all products of the model's layers"
-    from peft import LoraConfig
+def check_adapter(rank: int, last: int) -> None:
+    "TaskError where the last layers alone should learn, but without an adapter"
+    if last and not rank:
+        raise TaskError(
+            f"lora_layers is {last} without an adapter, in which all layers learn: give lora_rank too, or 0"
+        )
 
-    layers = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=layers, task_type="CAUSAL_LM")
 
-
-def with_adapter(model, name: str, rank: int, seed: int = 0):
-    "Puts a LoRA adapter of peft into a model; TaskError where peft isn't installed"
+def adapter_settings(rank: int, layers: Sequence[int]):  # peft.LoraConfig
+    "LoRA in all products of some layers; TaskError where peft isn't installed"
     try:
-        from peft import get_peft_model
+        from peft import LoraConfig
     except ImportError:
         raise TaskError(f"lora_rank is {rank}, but peft isn't installed: run `make setup-tuning`, or give 0") from None
+    products = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    where = dict(target_modules=products, layers_to_transform=list(layers))
+    return LoraConfig(r=rank, lora_alpha=2 * rank, task_type="CAUSAL_LM", **where)
+
+
+def with_adapter(
+    model,  # of transformers; its products are replaced in place
+    name: str,  # of the model, which the adapter's folder keeps
+    settings,  # of `adapter_settings`
+    seed: int = 0,  # of the adapter's first weights
+):
+    "Puts a LoRA adapter of peft into a model"
+    from peft import get_peft_model
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        out = get_peft_model(model, adapter_settings(rank)).eval()
+        out = get_peft_model(model, settings).eval()
     out.peft_config["default"].base_model_name_or_path = name
     return out
 
@@ -109,9 +148,9 @@ def with_adapter(model, name: str, rank: int, seed: int = 0):
 def update(self: Tuner) -> dict[str, float]:
     "One step on a batch that the seed and the step decide, and its metrics; Diverged where one isn't finite"
     which = np.random.default_rng((self.seed, self.step)).permutation(len(self.questions))[: self.grpo.batch_size]
-    luck = (self.seed, self.step, 1)
+    given = self.prompts, self.table, which, (self.seed, self.step, 1), self.reference
     with torch_threads(self.threads):
-        metrics = self.grpo.step(self.model, self.optimiser, self.prompts, self.table, which, luck, self.reference)
+        metrics = self.grpo.step(self.model, self.optimiser, *given)
     self.step += 1
     check_finite(metrics, self.step, self.grpo.lr)
     return metrics
@@ -131,46 +170,21 @@ def measure(self: Tuner) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     free = bool(self.grpo.format_weight)
     table = torch.cat([table, torch.zeros(len(table), 1)], 1) if free else table
     with torch_threads(self.threads):
-        known = expected_rewards(self.model, self._held_prompts(), table, free)
+        known = expected_rewards(self.model, self.prompts.after(len(self.questions)), table, free)
     mean, low, high = group_interval(known["expected"], [q.group for q in self.held_questions])
     likeliest = float(known["likeliest"].mean())
     named = dict(held_reward=mean, held_low=low, held_high=high, held_likeliest=likeliest)
     return named | dict(held_entropy=float(known["entropy"].mean())), known
-
-
-@patch
-def _held_prompts(self: Tuner):
-    from dataclasses import replace
-
-    return replace(self.prompts, rest=self.prompts.rest[len(self.questions) :])
-
-# %% ../../nbs/tuning.train.ipynb #10f2122a
-def keep_newest_states(folder: Path) -> None:
-    "Leaves the training state in a new checkpoint and in the one before it, in case the newer is damaged"
-    others = [file.parent for file in folder.parent.glob("step-*/training.pt") if file.parent != folder]
-    for other in sorted(others, key=step_of)[:-1]:
-        (other / "training.pt").unlink()
-
-
-def read_training_state(folder: Path, device: torch.device | str = "cpu") -> dict:
-    "The training state in a checkpoint; ValueError where a checksum differs, which torch itself doesn't compare"
-    if torn := ZipFile(folder / "training.pt").testzip():
-        raise ValueError(f"the checksum of {torn} differs")
-    return torch.load(folder / "training.pt", map_location=device, weights_only=True)
 
 # %% ../../nbs/tuning.train.ipynb #f739162d
 @patch
 def save(self: Tuner, folder: Path, about: dict) -> Path:
     "Writes a checkpoint, whole or not at all"
     state = dict(optimiser=self.optimiser.state_dict(), reference=self.reference, step=self.step)
+    fixed = dict(step=self.step, model=self.name, task=self.task.name)
     with whole_folder(folder) as new:
-        (self.adapter or self.model).save_pretrained(new)
-        (new / "README.md").unlink(missing_ok=True)  # peft's
-        self.tokenizer.save_pretrained(new)
         torch.save(state, new / "training.pt")
-        files = {p.name: str(p.stat().st_size) for p in sorted(new.iterdir()) if p.name != "training.pt"}
-        fixed = dict(kind="language model", step=self.step, model=self.name, task=self.task.name)
-        write_json(new / TUNED, fixed | about | {"files": files})
+        write_model(new, self.adapter or self.model, self.tokenizer, fixed | about)
     keep_newest_states(folder)
     return folder
 
@@ -180,16 +194,12 @@ def restore(self: Tuner, folder: Path) -> None:
     "Gives the tuner a checkpoint's weights and training state; DamagedState where they can't be read"
     from safetensors.torch import load_file
 
-    try:
-        state = read_training_state(folder, self.model.device)
-        weights = {}
+    with resuming(folder):
+        state, weights = read_training_state(folder, self.model.device), {}
         for file in sorted(folder.glob("*.safetensors")):
             weights |= load_file(file, device=str(self.model.device))
         self._take(weights)
         self.optimiser.load_state_dict(state["optimiser"])
-    except Exception as e:  # torch and safetensors have many kinds
-        reason = (str(e) or type(e).__name__).splitlines()[0]
-        raise DamagedState(f"{show_path(folder)} can't be resumed: {reason}; give a new run_dir") from None
     self.reference, self.step = state["reference"].cpu(), state["step"]
 
 
@@ -206,66 +216,90 @@ def _take(self: Tuner, weights: dict) -> None:
         raise ValueError(f"its weights don't fit the model: {len(weights)} tensors, unknown {list(lost)[:2]}")
 
 # %% ../../nbs/tuning.train.ipynb #2d4b10cf
-ALIKE_STEPS = 10  # steps without any spread after which a run says so
+ALIKE_STEPS = 10  # steps without any spread after which a run warns
 
 
 def alike_warning(rows: Sequence[dict]) -> str:  # "" where there is something to learn from
-    "Says that in all groups so far every answer got the same reward"
+    "Warns that in all groups so far every answer got the same reward"
     if len(rows) < ALIKE_STEPS or any(row.get("no_spread", 0) < 1 for row in rows):
         return ""
     mean = np.mean([row["reward"] for row in rows])
     advice = "give easier questions, more num_generations, or a model that already gets some of them right"
     return f"all groups of the first {len(rows)} steps are alike (reward {mean:.3f}): nothing is learnt; {advice}"
 
-
-def sample_rows(tuner: Tuner, known: dict[str, np.ndarray]) -> list[dict]:
-    "What the model answers to the held-out questions, for people to look through"
-    names = [*tuner.task.answers, "(no answer)"]
-    likeliest = known["probs"].argmax(1)
-    columns = zip(tuner.held_questions, likeliest, known["probs"].max(1), known["expected"])
-    return [
-        dict(step=tuner.step, prompt=q.text, completion=names[i], probability=float(p), reward=float(r), best=q.answer)
-        for q, i, p, r in columns
+# %% ../../nbs/tuning.train.ipynb #8e82f867
+@patch
+def look(self: Tuner) -> tuple[dict[str, float], list[dict]]:
+    "The held-out rewards in numbers, and what the model answers, for people to look through"
+    numbers, known = self.measure()
+    names = [*self.task.answers, "(no answer)"]
+    likeliest, certain = known["probs"].argmax(1), known["probs"].max(1)
+    rows = [
+        dict(step=self.step, prompt=q.text, completion=names[i], probability=float(p), reward=float(r), best=q.answer)
+        for q, i, p, r in zip(self.held_questions, likeliest, certain, known["expected"])
     ]
+    return numbers, rows
+
+
+@patch
+def progress(self: Tuner, metrics: dict) -> str:
+    "How far the training is, in a few words"
+    return f"held-out reward {metrics['held_reward']:.3f}"
 
 # %% ../../nbs/tuning.train.ipynb #36b8aeb3
+class Learner(Protocol):
+    "What `tune` trains: a `Tuner`, or two models that play with each other"
+
+    step: int
+
+    def update(self) -> dict[str, float]:
+        "Makes one step, and gives its metrics"
+
+    def look(self) -> tuple[dict[str, float], list[dict]]:
+        "Numbers of what the model can do by now, and samples of its answers; both may be empty"
+
+    def progress(self, metrics: dict) -> str:
+        "How far the training is, in a few words"
+
+    def save(self, folder: Path, about: dict) -> Path:
+        "Writes a checkpoint, whole or not at all"
+
+    def restore(self, folder: Path) -> None:
+        "Goes on from a checkpoint; DamagedState where it can't be read"
+
+# %% ../../nbs/tuning.train.ipynb #77cbed5f
 def tune(
-    tuner: Tuner,
+    learner: Learner,
     run,  # a `jobs.runs.Run`; one that was interrupted goes on from its newest checkpoint
     steps: int,
-    measure_every: int = 10,  # steps between looks at the held-out questions, whose answers are kept
+    measure_every: int = 10,  # steps between looks at what the model can do, whose answers are kept
     checkpoint_every: int = 20,  # steps; the last step always leaves a checkpoint
-    learn: Callable[[], dict] | None = None,  # one step and its metrics; None: `tuner.update`
-) -> dict[str, float]:  # the last held-out numbers
+) -> None:
     "Trains until `steps`; where the run is asked to stop, the present step is finished and leaves a checkpoint"
-    folder = run.resume(tuner.restore)
-    if folder:
-        print(f"goes on from step {tuner.step}", flush=True)
-    rows, begun, numbers = [], time.time(), {}
-    if not tuner.step:
-        numbers = _measure(tuner, run)
+    if run.resume(learner.restore):
+        print(f"goes on from step {learner.step}", flush=True)
+    if not learner.step and (numbers := _look(learner, run)):
         run.log(0, **numbers)
-    while tuner.step < steps:
-        metrics = (learn or tuner.update)()
-        step, last = tuner.step, tuner.step == steps or run.stopping
-        rows.append(metrics)
+    rows, begun = [], time.time()
+    while learner.step < steps:
+        metrics = learner.update()
+        step, last = learner.step, learner.step == steps or run.stopping
         if last or step % measure_every == 0:
-            numbers = _measure(tuner, run)
-            metrics = metrics | numbers
-            spent = f"{time.time() - begun:.0f} s"
-            print(f"step {step}/{steps}  held-out reward {numbers['held_reward']:.3f}  {spent}", flush=True)
+            metrics |= _look(learner, run)
+            print(f"step {step}/{steps}  {learner.progress(metrics)}  {time.time() - begun:.0f} s", flush=True)
+        rows.append(metrics)
         run.log(step, **metrics)
         if step == ALIKE_STEPS and (problem := alike_warning(rows)):
             print(f"WARNING: {problem}", flush=True)
         if last or step % checkpoint_every == 0:
-            tuner.save(run.checkpoint_dir(step), {"run": run.id})
-        if run.stopping and step < steps:
+            learner.save(run.checkpoint_dir(step), {"run": run.id})
+        if last and step < steps:
             run.stop()
-    return numbers or tuner.measure()[0]
 
 
-def _measure(tuner: Tuner, run) -> dict[str, float]:
-    "Looks at the held-out questions, and keeps what the model answers to them"
-    numbers, known = tuner.measure()
-    save_samples(run, tuner.step, sample_rows(tuner, known))
+def _look(learner: Learner, run) -> dict[str, float]:
+    "What the model can do, in numbers; its answers are kept in the run's folder"
+    numbers, rows = learner.look()
+    if rows:
+        save_samples(run, learner.step, rows)
     return numbers

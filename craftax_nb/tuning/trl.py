@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from ..jobs.checkpoints import DamagedState, step_of
-from ..jobs.files import whole_folder, write_json
-from ..jobs.tracking import TUNED
+from ..jobs.files import whole_folder
 from ..lm.models import model_folder
+from .checkpoints import write_model
 from .samples import save_samples
 from .tasks import Question, TaskError, VerifiedTask, check_task, graded_parts, total_reward
-from .train import ALIKE_STEPS, adapter_settings, alike_warning
+from .train import ALIKE_STEPS, adapted_layers, adapter_settings, alike_warning, check_adapter
 
 # %% auto #0
 __all__ = ['TRL_NAMES', 'check_group', 'trl_settings', 'uses_vllm', 'require_trl', 'reward_functions', 'our_metrics',
-           'written_answers', 'measure_written', 'save_written', 'tune_written']
+           'written_answers', 'measure_written', 'tune_written']
 
 # %% ../../nbs/tuning.trl.ipynb #21b5fbed
 def check_group(batch_size: int, num_generations: int) -> None:
@@ -36,46 +36,38 @@ def check_group(batch_size: int, num_generations: int) -> None:
         raise TaskError(f"{wanted}; give batch_size {near}, or another num_generations")
 
 # %% ../../nbs/tuning.trl.ipynb #432dc3cf
+def _answer_settings(p: Mapping, use_vllm: bool) -> dict:
+    "How the answers are written that make a group"
+    generations = p["num_generations"] or 8
+    check_group(p["batch_size"], generations)
+    drawn = dict(num_generations=generations, max_completion_length=p["completion_tokens"], temperature=1.0)
+    vllm = dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}
+    return drawn | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
+
+
+def _loss_settings(p: Mapping) -> dict:
+    "Dr. GRPO's loss, or GRPO's own, without a penalty for the distance from the first model"
+    kind = dict(loss_type="dr_grpo", scale_rewards="none") if p["scale"] == "none" else dict(loss_type="grpo")
+    return kind | dict(beta=0.0, epsilon=p["clip"], num_iterations=p["epochs"])
+
+
 def trl_settings(
     p: Mapping,  # the parameters of train_grpo
     folder: Path,  # where TRL keeps its own state
     use_vllm: bool = False,
 ) -> dict:
     "The arguments of TRL's GRPOConfig"
-    generations = p["num_generations"] or 8
-    check_group(p["batch_size"], generations)
-    drawn = dict(num_generations=generations, max_completion_length=p["completion_tokens"], temperature=1.0)
-    loss = dict(loss_type="dr_grpo", scale_rewards="none") if p["scale"] == "none" else dict(loss_type="grpo")
     cpu = p["device"] == "cpu" or p["device"] == "auto" and not _gpu()
-    return dict(
-        **drawn,
-        **loss,
-        output_dir=str(folder),
-        beta=0.0,
-        epsilon=p["clip"],
-        num_iterations=p["epochs"],
-        mask_truncated_completions=True,
-        per_device_train_batch_size=p["batch_size"],
-        gradient_accumulation_steps=1,
-        gradient_checkpointing=False,
-        max_steps=p["steps"],
-        learning_rate=p["lr"],
-        lr_scheduler_type="constant",
-        logging_steps=1,
-        save_strategy="steps",
-        save_steps=p["checkpoint_every"],
-        save_total_limit=2,
-        report_to=[],
-        disable_tqdm=True,
-        use_cpu=cpu,
-        bf16=not cpu,
-        seed=p["seed"],
-        use_vllm=use_vllm,
-        **(dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}),
-    )
+    batches = dict(per_device_train_batch_size=p["batch_size"], gradient_accumulation_steps=1, max_steps=p["steps"])
+    rate = dict(learning_rate=p["lr"], lr_scheduler_type="constant", gradient_checkpointing=False, seed=p["seed"])
+    saved = dict(output_dir=str(folder), save_strategy="steps", save_steps=p["checkpoint_every"], save_total_limit=2)
+    quiet = dict(logging_steps=1, report_to=[], disable_tqdm=True)
+    place = dict(use_cpu=cpu, bf16=not cpu)
+    return _answer_settings(p, use_vllm) | _loss_settings(p) | batches | rate | saved | quiet | place
 
 # %% ../../nbs/tuning.trl.ipynb #6c2b2a56
 def _gpu() -> bool:
+    "Whether torch sees a GPU"
     import torch
 
     return torch.cuda.is_available()
@@ -172,49 +164,42 @@ def measure_written(model, tokenizer, task, questions, max_tokens: int) -> tuple
     return numbers, [dict(prompt=q.text, completion=t, reward=r, best=q.answer) for q, t, r in rows]
 
 # %% ../../nbs/tuning.trl.ipynb #581cfe9c
+def _log_step(run, rows: list[dict], step: int, metrics: dict, look) -> None:
+    "Logs a step of TRL; `look`, where it is due, measures the held-out questions and gives samples"
+    if look:
+        numbers, samples = look()
+        metrics = metrics | numbers
+        save_samples(run, step, [dict(step=step) | row for row in samples])
+    rows.append(metrics)
+    run.log(step, **metrics)
+    if step == ALIKE_STEPS and (problem := alike_warning(rows)):
+        print(f"WARNING: {problem}", flush=True)
+
+# %% ../../nbs/tuning.trl.ipynb #01350903
 def _callback(run, measure, measure_every: int, about: dict):
     "What happens at TRL's steps: rows of metrics, held-out questions, samples, checkpoints as model folders, stopping"
     from transformers import TrainerCallback
 
-    class Follow(TrainerCallback):
+    class RunFolder(TrainerCallback):
         def __init__(self):
             self.rows = []
 
         def on_log(self, args, state, control, logs=None, **more):
-            metrics = our_metrics(logs or {})
-            if "reward" not in metrics:
-                return
-            step = state.global_step
-            if step % measure_every == 0 or step == args.max_steps:
-                numbers, rows = measure()
-                metrics |= numbers
-                save_samples(run, step, [dict(step=step) | row for row in rows])
-            self.rows.append(metrics)
-            run.log(step, **metrics)
-            if step == ALIKE_STEPS and (problem := alike_warning(self.rows)):
-                print(f"WARNING: {problem}", flush=True)
+            step, metrics = state.global_step, our_metrics(logs or {})
+            due = step % measure_every == 0 or step == args.max_steps
+            if "reward" in metrics:  # TRL's last row has none
+                _log_step(run, self.rows, step, metrics, measure if due else None)
 
         def on_step_end(self, args, state, control, **more):
             if run.stopping:
                 control.should_save = control.should_training_stop = True
 
         def on_save(self, args, state, control, model=None, processing_class=None, **more):
-            save_written(
-                model, processing_class, run.checkpoint_dir(state.global_step), about | {"step": state.global_step}
-            )
+            step = state.global_step
+            with whole_folder(run.checkpoint_dir(step)) as new:
+                write_model(new, model, processing_class, about | {"step": step})
 
-    return Follow()
-
-# %% ../../nbs/tuning.trl.ipynb #8d271c0f
-def save_written(model, tokenizer, folder: Path, about: dict) -> Path:
-    "Writes a checkpoint that is a model folder, of an adapter or of a whole model"
-    with whole_folder(folder) as new:
-        model.save_pretrained(new)
-        (new / "README.md").unlink(missing_ok=True)
-        tokenizer.save_pretrained(new)
-        files = {p.name: str(p.stat().st_size) for p in sorted(new.iterdir())}
-        write_json(new / TUNED, dict(kind="language model") | about | {"files": files})
-    return folder
+    return RunFolder()
 
 # %% ../../nbs/tuning.trl.ipynb #0189d8f6
 def tune_written(
@@ -226,37 +211,54 @@ def tune_written(
     require_trl()
     check_task(task)
     p, place = run.params, run.dir / "trl"
+    check_adapter(p["lora_rank"], p["lora_layers"])
     settings = trl_settings(p, place, uses_vllm(_gpu() and p["device"] != "cpu"))
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     questions, held = (task.questions(part, p[n], p["seed"]) for part, n in _PARTS.items())
-    from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
-    from trl import GRPOConfig, GRPOTrainer
-
-    tokenizer = AutoTokenizer.from_pretrained(model_folder(model), padding_side="left")
-    if not tokenizer.chat_template:
-        raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    lm, adapter = (
-        AutoModelForCausalLM.from_pretrained(model_folder(model)),
-        (adapter_settings(p["lora_rank"]) if p["lora_rank"] else None),
-    )
-    functions, weights = reward_functions(task, questions)
-    opening = [dict(role="system", content=task.system)] if task.system else []
-    rows = {"prompt": [[*opening, dict(role="user", content=q.text)] for q in questions]}
-    data = Dataset.from_dict(rows | {"number": list(range(len(questions)))})
-    trainer = GRPOTrainer(
-        model=lm, reward_funcs=functions, args=GRPOConfig(**settings, reward_weights=weights), train_dataset=data,
-        processing_class=tokenizer, peft_config=adapter,
-    )  # fmt: skip
-    trainer.remove_callback(PrinterCallback)
-    if adapter:
-        trainer.model.peft_config["default"].base_model_name_or_path = model
+    trainer, tokenizer = _trainer(settings, task, questions, model, p)
     measure = lambda: measure_written(trainer.model, tokenizer, task, held, p["completion_tokens"])
     return _run_trainer(run, trainer, measure, dict(model=model, task=task.name, run=run.id))
 
 
 _PARTS = {"train": "train_questions", "held-out": "held_questions"}
+
+# %% ../../nbs/tuning.trl.ipynb #fc2f6220
+def _trainer(settings: dict, task: VerifiedTask, questions: Sequence[Question], model: str, p: Mapping):
+    "TRL's trainer with our task and model, and the tokenizer; TaskError for a model without a chat template"
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    from transformers import AutoModelForCausalLM, PrinterCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    tokenizer, lm = _chat_tokenizer(model), AutoModelForCausalLM.from_pretrained(model_folder(model))
+    layers = adapted_layers(lm, p["lora_layers"])
+    adapter = adapter_settings(p["lora_rank"], layers) if p["lora_rank"] else None
+    functions, weights = reward_functions(task, questions)
+    args = GRPOConfig(**settings, reward_weights=weights)
+    given = dict(model=lm, reward_funcs=functions, args=args, train_dataset=_asked(task, questions))
+    trainer = GRPOTrainer(**given, processing_class=tokenizer, peft_config=adapter)
+    trainer.remove_callback(PrinterCallback)
+    if adapter:
+        trainer.model.peft_config["default"].base_model_name_or_path = model
+    return trainer, tokenizer
+
+
+def _chat_tokenizer(model: str):
+    "The tokenizer of a model, as TRL wants it"
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(model), padding_side="left")
+    if not tokenizer.chat_template:
+        raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    return tokenizer
+
+
+def _asked(task: VerifiedTask, questions: Sequence[Question]):
+    "The questions as TRL's data set: chats, and the number of each, by which the rewards find it"
+    from datasets import Dataset
+
+    opening = [dict(role="system", content=task.system)] if task.system else []
+    chats = [[*opening, dict(role="user", content=q.text)] for q in questions]
+    return Dataset.from_dict({"prompt": chats, "number": list(range(len(questions)))})
 
 # %% ../../nbs/tuning.trl.ipynb #ecee523e
 def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
