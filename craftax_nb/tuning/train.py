@@ -34,7 +34,7 @@ from .tasks import TaskError, VerifiedTask, check_task
 
 # %% auto #0
 __all__ = ['ALIKE_STEPS', 'Tuner', 'adapted_layers', 'check_adapter', 'adapter_settings', 'with_adapter', 'check_finite',
-           'alike_warning', 'Learner', 'tune']
+           'alike_warning', 'Trainee', 'tune']
 
 # %% ../../nbs/tuning.train.ipynb #e7cb94d5
 class Tuner:
@@ -112,9 +112,7 @@ def adapted_layers(model, last: int) -> range:  # numbers of layers
 def check_adapter(rank: int, last: int) -> None:
     "TaskError where the last layers alone should learn, but without an adapter"
     if last and not rank:
-        raise TaskError(
-            f"lora_layers is {last} without an adapter, in which all layers learn: give lora_rank too, or 0"
-        )
+        raise TaskError(f"lora_layers is {last} without an adapter, in which all layers learn: give lora_rank too, or 0")
 
 
 def adapter_settings(rank: int, layers: Sequence[int]):  # peft.LoraConfig
@@ -247,7 +245,7 @@ def progress(self: Tuner, metrics: dict) -> str:
     return f"held-out reward {metrics['held_reward']:.3f}"
 
 # %% ../../nbs/tuning.train.ipynb #36b8aeb3
-class Learner(Protocol):
+class Trainee(Protocol):
     "What `tune` trains: a `Tuner`, or two models that play with each other"
 
     step: int
@@ -269,7 +267,7 @@ class Learner(Protocol):
 
 # %% ../../nbs/tuning.train.ipynb #77cbed5f
 def tune(
-    learner: Learner,
+    learner: Trainee,
     run,  # a `jobs.runs.Run`; one that was interrupted goes on from its newest checkpoint
     steps: int,
     measure_every: int = 10,  # steps between looks at what the model can do, whose answers are kept
@@ -297,7 +295,7 @@ def tune(
             run.stop()
 
 
-def _look(learner: Learner, run) -> dict[str, float]:
+def _look(learner: Trainee, run) -> dict[str, float]:
     "What the model can do, in numbers; its answers are kept in the run's folder"
     numbers, rows = learner.look()
     if rows:
