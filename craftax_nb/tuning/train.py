@@ -70,20 +70,24 @@ class Tuner:
         self.table = grpo.reward_table(self.questions)
         self.reference = self._log_probs()
 
-    def _read_questions(self, lora_layers: int) -> ClosedPrompts:
-        "All questions as token ids; where the last layers alone learn, with what the others make of them"
-        texts = [q.text for q in (*self.questions, *self.held_questions)]
-        prompts = closed_prompts(self.tokenizer, self.task.system, texts, self.task.answers, f"model {self.name}")
-        first = adapted_layers(self.model, lora_layers).start
-        with torch_threads(self.threads):
-            return with_frozen_layers(self.model, prompts, first) if first else prompts
+# %% ../../nbs/tuning.train.ipynb #0c94a8af
+@patch
+def _read_questions(self: Tuner, lora_layers: int) -> ClosedPrompts:
+    "All questions as token ids; where the last layers alone learn, with what the others make of them"
+    texts = [q.text for q in (*self.questions, *self.held_questions)]
+    prompts = closed_prompts(self.tokenizer, self.task.system, texts, self.task.answers, f"model {self.name}")
+    first = adapted_layers(self.model, lora_layers).start
+    with torch_threads(self.threads):
+        return with_frozen_layers(self.model, prompts, first) if first else prompts
 
-    def _log_probs(self) -> torch.Tensor:
-        "Of the model as it is, for the questions to learn from"
-        parts = [range(i, min(i + 32, len(self.questions))) for i in range(0, len(self.questions), 32)]
-        free = bool(self.grpo.format_weight)
-        with torch.inference_mode(), torch_threads(self.threads):
-            return torch.cat([answer_log_probs(self.model, self.prompts, part, free).cpu() for part in parts]).clone()
+
+@patch
+def _log_probs(self: Tuner) -> torch.Tensor:
+    "Of the model as it is, for the questions to learn from"
+    parts = [range(i, min(i + 32, len(self.questions))) for i in range(0, len(self.questions), 32)]
+    free = bool(self.grpo.format_weight)
+    with torch.inference_mode(), torch_threads(self.threads):
+        return torch.cat([answer_log_probs(self.model, self.prompts, part, free).cpu() for part in parts]).clone()
 
 # %% ../../nbs/tuning.train.ipynb #4c584eef
 @patch
@@ -114,7 +118,7 @@ def check_adapter(rank: int, last: int) -> None:
     if last and not rank:
         raise TaskError(f"lora_layers is {last} without an adapter, in which all layers learn: give lora_rank too, or 0")
 
-
+# %% ../../nbs/tuning.train.ipynb #3b888ad1
 def adapter_settings(rank: int, layers: Sequence[int]):  # peft.LoraConfig
     "LoRA in all products of some layers; TaskError where peft isn't installed"
     try:
