@@ -116,7 +116,9 @@ def adapted_layers(model, last: int) -> range:  # numbers of layers
 def check_adapter(rank: int, last: int) -> None:
     "TaskError where the last layers alone should learn, but without an adapter"
     if last and not rank:
-        raise TaskError(f"lora_layers is {last} without an adapter, in which all layers learn: give lora_rank too, or 0")
+        raise TaskError(
+            f"lora_layers is {last} without an adapter, in which all layers learn: give lora_rank too, or 0"
+        )
 
 # %% ../../nbs/tuning.train.ipynb #3b888ad1
 def adapter_settings(rank: int, layers: Sequence[int]):  # peft.LoraConfig
