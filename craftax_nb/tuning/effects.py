@@ -5,7 +5,10 @@
 # %% ../../nbs/tuning.effects.ipynb #d5a6a516
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -131,7 +134,7 @@ def known_effects(
     batches: int = 2,  # of 32 states
     plays: int = 8,
     seed: int = 0,
-    folder="",  # "": in the user's cache folder
+    folder: str | Path = "",  # "": in the user's cache folder
 ) -> EditEffects:
     "What edits change, measured once"
 
@@ -139,5 +142,6 @@ def known_effects(
         print(f"measuring what {len(EDITS)} edits change in {WORLDS_AT_ONCE * batches} states, once", flush=True)
         return vars(measure_effects(world, batches, plays, seed))
 
-    name = f"edits-{world.env_name}-{world.craftax_version}-{batches}-{plays}-{seed}"
-    return EditEffects(**kept_arrays(name, measure, folder))
+    about = [world.env_name, world.craftax_version, EDITS, HORIZONS, batches, plays, seed]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    return EditEffects(**kept_arrays(f"edits-{key}", measure, folder))

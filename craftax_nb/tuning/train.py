@@ -34,7 +34,7 @@ from .tasks import TaskError, VerifiedTask, check_task
 
 # %% auto #0
 __all__ = ['ALIKE_STEPS', 'Tuner', 'adapted_layers', 'check_adapter', 'adapter_settings', 'with_adapter', 'check_finite',
-           'alike_warning', 'Learner', 'tune']
+           'alike_warning', 'Trainee', 'tune']
 
 # %% ../../nbs/tuning.train.ipynb #e7cb94d5
 class Tuner:
@@ -70,20 +70,24 @@ class Tuner:
         self.table = grpo.reward_table(self.questions)
         self.reference = self._log_probs()
 
-    def _read_questions(self, lora_layers: int) -> ClosedPrompts:
-        "All questions as token ids; where the last layers alone learn, with what the others make of them"
-        texts = [q.text for q in (*self.questions, *self.held_questions)]
-        prompts = closed_prompts(self.tokenizer, self.task.system, texts, self.task.answers, f"model {self.name}")
-        first = adapted_layers(self.model, lora_layers).start
-        with torch_threads(self.threads):
-            return with_frozen_layers(self.model, prompts, first) if first else prompts
+# %% ../../nbs/tuning.train.ipynb #0c94a8af
+@patch
+def _read_questions(self: Tuner, lora_layers: int) -> ClosedPrompts:
+    "All questions as token ids; where the last layers alone learn, with what the others make of them"
+    texts = [q.text for q in (*self.questions, *self.held_questions)]
+    prompts = closed_prompts(self.tokenizer, self.task.system, texts, self.task.answers, f"model {self.name}")
+    first = adapted_layers(self.model, lora_layers).start
+    with torch_threads(self.threads):
+        return with_frozen_layers(self.model, prompts, first) if first else prompts
 
-    def _log_probs(self) -> torch.Tensor:
-        "Of the model as it is, for the questions to learn from"
-        parts = [range(i, min(i + 32, len(self.questions))) for i in range(0, len(self.questions), 32)]
-        free = bool(self.grpo.format_weight)
-        with torch.inference_mode(), torch_threads(self.threads):
-            return torch.cat([answer_log_probs(self.model, self.prompts, part, free).cpu() for part in parts]).clone()
+
+@patch
+def _log_probs(self: Tuner) -> torch.Tensor:
+    "Of the model as it is, for the questions to learn from"
+    parts = [range(i, min(i + 32, len(self.questions))) for i in range(0, len(self.questions), 32)]
+    free = bool(self.grpo.format_weight)
+    with torch.inference_mode(), torch_threads(self.threads):
+        return torch.cat([answer_log_probs(self.model, self.prompts, part, free).cpu() for part in parts]).clone()
 
 # %% ../../nbs/tuning.train.ipynb #4c584eef
 @patch
@@ -116,7 +120,7 @@ def check_adapter(rank: int, last: int) -> None:
             f"lora_layers is {last} without an adapter, in which all layers learn: give lora_rank too, or 0"
         )
 
-
+# %% ../../nbs/tuning.train.ipynb #3b888ad1
 def adapter_settings(rank: int, layers: Sequence[int]):  # peft.LoraConfig
     "LoRA in all products of some layers; TaskError where peft isn't installed"
     try:
@@ -247,7 +251,7 @@ def progress(self: Tuner, metrics: dict) -> str:
     return f"held-out reward {metrics['held_reward']:.3f}"
 
 # %% ../../nbs/tuning.train.ipynb #36b8aeb3
-class Learner(Protocol):
+class Trainee(Protocol):
     "What `tune` trains: a `Tuner`, or two models that play with each other"
 
     step: int
@@ -269,7 +273,7 @@ class Learner(Protocol):
 
 # %% ../../nbs/tuning.train.ipynb #77cbed5f
 def tune(
-    learner: Learner,
+    learner: Trainee,
     run,  # a `jobs.runs.Run`; one that was interrupted goes on from its newest checkpoint
     steps: int,
     measure_every: int = 10,  # steps between looks at what the model can do, whose answers are kept
@@ -297,7 +301,7 @@ def tune(
             run.stop()
 
 
-def _look(learner: Learner, run) -> dict[str, float]:
+def _look(learner: Trainee, run) -> dict[str, float]:
     "What the model can do, in numbers; its answers are kept in the run's folder"
     numbers, rows = learner.look()
     if rows:

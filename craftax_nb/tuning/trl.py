@@ -23,7 +23,7 @@ from .train import ALIKE_STEPS, adapted_layers, adapter_settings, alike_warning,
 
 # %% auto #0
 __all__ = ['TRL_NAMES', 'check_group', 'trl_settings', 'uses_vllm', 'require_trl', 'reward_functions', 'our_metrics',
-           'written_answers', 'measure_written', 'tune_written']
+           'written_answers', 'measure_written', 'cut_warning', 'tune_written']
 
 # %% ../../nbs/tuning.trl.ipynb #21b5fbed
 def check_group(batch_size: int, num_generations: int) -> None:
@@ -172,8 +172,16 @@ def _log_step(run, rows: list[dict], step: int, metrics: dict, look) -> None:
         save_samples(run, step, [dict(step=step) | row for row in samples])
     rows.append(metrics)
     run.log(step, **metrics)
-    if step == ALIKE_STEPS and (problem := alike_warning(rows)):
+    if step == ALIKE_STEPS and (problem := alike_warning(rows) or cut_warning(rows)):
         print(f"WARNING: {problem}", flush=True)
+
+
+def cut_warning(rows: Sequence[Mapping]) -> str:  # "" where some answers count
+    "Warns that every answer so far was cut off, and so counted for nothing"
+    if any(row.get("cut_off", 0) < 1 for row in rows):
+        return ""
+    advice = "give more completion_tokens, or a task whose system text asks for a shorter answer"
+    return f"all answers of the first {len(rows)} steps were cut off, and don't count: nothing is learnt; {advice}"
 
 # %% ../../nbs/tuning.trl.ipynb #01350903
 def _callback(run, measure, measure_every: int, about: dict):
