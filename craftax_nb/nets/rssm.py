@@ -53,13 +53,13 @@ class Latent(NamedTuple):
     deter: jax.Array  # (n, deter) float32
     stoch: jax.Array  # (n, stoch, classes) float32, one-hot
     action: jax.Array  # (n,) int32, the last action
-    key: jax.Array  # (n, 2) uint32, each player's luck in drawing the stochastic state
+    key: jax.Array  # (n, 2) uint32, each player's random key for drawing the stochastic state
 
 
 def initial_latent(
     size: RSSMSize,
     n: int,  # players
-    seed: int = 0,  # all players have the same luck, so that two that see the same remember the same
+    seed: int = 0,  # all players have the same random key, so that two that see the same remember the same
 ) -> Latent:
     "The latents of players whose episodes begin"
     key = jnp.broadcast_to(jax.random.PRNGKey(seed), (n, 2))

@@ -159,7 +159,7 @@ def hidden_of(slots: Slots) -> Aged | None:
 def start_slots(
     policy,
     states,  # of n environments
-    keys: jax.Array,  # (n,) the luck of each episode
+    keys: jax.Array,  # (n,) the random key of each episode
     *,
     world: World,
     history: int = 0,  # codes before the present one that a slot keeps
@@ -200,7 +200,7 @@ def step_states(
 
 # %% ../../nbs/play.engine.ipynb #f574258f
 def step_keys(slots: Slots) -> tuple[jax.Array, jax.Array]:  # (n,) each
-    "The keys of this step: what the actions are drawn with, and the game's own luck"
+    "The keys of this step: what the actions are drawn with, and the game's own random key"
     keys = jax.vmap(lambda key, step: jax.random.split(jax.random.fold_in(key, step)))(slots.key, slots.step)
     return keys[:, 0], keys[:, 1]
 

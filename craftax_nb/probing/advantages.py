@@ -26,7 +26,7 @@ __all__ = ['lookahead', 'q_agents', 'action_advantages']
 
 # %% ../../nbs/probing.advantages.ipynb #10ed4a57
 def _step_with(player: EpisodePlayer, states, hidden_state, action: int, play: int) -> tuple[np.ndarray, ...]:
-    "Codes, rewards and deaths after one action in each of 32 states, all with the luck of one play"
+    "Codes, rewards and deaths after one action in each of 32 states, all with the random keys of one play"
     player.policy = player.policy.replace(action=np.int32(action))
     keys = episode_keys(player.seed, np.full(WORLDS_AT_ONCE, play))
     fresh = player.start(states, keys)

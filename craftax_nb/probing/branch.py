@@ -32,7 +32,7 @@ __all__ = ['Branches', 'branch', 'changes', 'agreement', 'calibration', 'plot_ca
 # %% ../../nbs/probing.branch.ipynb #3e129eae
 @dataclass(frozen=True, eq=False)
 class Branches:
-    "Many plays from each of n states; play j of every state has the same luck"
+    "Many plays from each of n states; play j of every state has the same random keys"
 
     value: np.ndarray  # (n,) float32, V of the states
     played: np.ndarray  # (n, rollouts) float64, discounted reward until the end or the cut
@@ -153,7 +153,7 @@ def _state_bytes(state) -> bytes:
 
 
 def _distinct(states: Sequence) -> tuple[list, np.ndarray]:
-    "The states that differ, and which of them each one is: plays of the same state with the same luck are the same"
+    "The states that differ, and which of them each one is: plays of the same state with the same keys are the same"
     first = {}
     number = [first.setdefault(hashlib.sha256(_state_bytes(s)).digest(), i) for i, s in enumerate(states)]
     kept, number = np.unique(number, return_inverse=True)
@@ -182,7 +182,7 @@ def branch(
     states: Sequence,  # one environment each, n of them
     rollouts: int = 32,  # plays of each state
     max_steps: int = 200,  # of a play; for what would follow stands V
-    seed: int = 0,  # of the luck
+    seed: int = 0,  # of the random keys
     labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
     gamma: float | None = None,  # discount; None: the one that V was trained with
     cadence: int = 0,  # steps between two questions to the labeller; 0: as in the agent's recipe

@@ -79,7 +79,7 @@ class Idle(struct.PyTreeNode):
 def idle_codes(
     world: World,
     states: Sequence,  # n states
-    plays: int,  # of each, play j of every state with the same luck
+    plays: int,  # of each, play j of every state with the same random keys
     steps: int,
     seed: int = 0,
 ) -> np.ndarray:  # (n, plays, steps, width) uint8

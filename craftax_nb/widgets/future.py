@@ -71,7 +71,7 @@ def _comparison(branches: Branches) -> tuple[tuple, str]:
 
 # %% ../../nbs/widgets.future.ipynb #39f67589
 def _together(plays: Sequence[Branches]) -> Branches:
-    "The plays of several states, which were played one state after the other with the same luck"
+    "The plays of several states, which were played one state after the other with the same random keys"
     names = ("value", "played", "bootstrap", "total", "lengths", "terminated")
     return replace(plays[0], **{name: np.concatenate([getattr(p, name) for p in plays]) for name in names})
 

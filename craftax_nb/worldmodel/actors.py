@@ -34,7 +34,7 @@ def act(settings: DreamerRun, world: World, agent: Agent, envs: Envs, key) -> tu
 
 # %% ../../nbs/worldmodel.actors.ipynb #714233f7
 def start_actors(settings: DreamerRun, seed: int) -> Envs:
-    "Environments in new worlds, each with luck of its own in drawing latents"
+    "Environments in new worlds, each with a random key of its own for drawing latents"
     key_world, key_latent = jax.random.split(jax.random.PRNGKey(seed))
     memory = initial_latent(settings.dreamer.model.size, settings.num_envs)
     memory = memory._replace(key=jax.random.split(key_latent, settings.num_envs))

@@ -197,7 +197,7 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
 
 
 def start_players(task: Task, model: WorldModel, n: int, seed: int) -> Players:
-    "Players at the beginning of their episodes, each with luck of its own"
+    "Players at the beginning of their episodes, each with a random key of its own"
     states = jax.vmap(task.begin)(jax.random.split(jax.random.PRNGKey(seed), n))
     latent = initial_latent(model.size, n)._replace(key=jax.random.split(jax.random.PRNGKey(seed + 1), n))
     return Players(states, latent, jnp.ones(n, bool))
