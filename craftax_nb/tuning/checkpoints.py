@@ -24,7 +24,8 @@ def write_model(
     about: dict,  # the step, the model that training began with, the run
 ) -> None:
     "Writes a model, its tokenizer, and `tuned.json`, which says what it is"
-    model.save_pretrained(folder)
+    adapter = hasattr(model, "peft_config")
+    model.save_pretrained(folder, **dict(save_embedding_layers=False) if adapter else {})  # "auto" asks the network
     (folder / "README.md").unlink(missing_ok=True)  # peft's
     tokenizer.save_pretrained(folder)
     files = {p.name: str(p.stat().st_size) for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".pt"}
