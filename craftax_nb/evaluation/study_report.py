@@ -167,17 +167,25 @@ def plot_arms(
     low: str = "low",
     high: str = "high",
 ) -> plt.Figure:
-    "A panel for each setting: the mean of each arm with its interval"
+    "A panel for each setting, on one scale: the mean of each arm with its interval; at most four panels in a row"
     settings = list(dict.fromkeys(table["setting"]))
     arms = list(dict.fromkeys(table["arm"]))
-    size = (2.6 * len(settings) + 1.2, 1 + 0.28 * len(arms))
-    fig, axes = plt.subplots(1, len(settings), figsize=size, sharey=True, squeeze=False, layout="constrained")
-    for ax, setting in zip(axes[0], settings, strict=True):
+    columns = min(4, len(settings))
+    rows = -(-len(settings) // columns)
+    size = (2.6 * columns + 1.2, rows * (1 + 0.28 * len(arms)))
+    shared = dict(sharex=True, sharey=True, squeeze=False, layout="constrained")
+    fig, axes = plt.subplots(rows, columns, figsize=size, **shared)
+    for ax, setting in zip(axes.flat, settings):
         own = table[table["setting"] == setting].set_index("arm").reindex(arms)
         ends = np.nan_to_num(np.abs(own[[low, high]].to_numpy().T - own[column].to_numpy()))
         ax.errorbar(own[column], range(len(arms)), xerr=ends, fmt="o", capsize=3)
-        ax.set(title=setting, xlabel=xlabel, yticks=range(len(arms)), yticklabels=arms)
+        ax.set(title=setting, yticks=range(len(arms)), yticklabels=arms)
         ax.grid(axis="x", alpha=0.3)
+    for ax in axes.flat[len(settings) :]:
+        ax.set_visible(False)
+    for ax in axes.flat[max(0, len(settings) - columns) : len(settings)]:  # the lowest panel of each column
+        ax.set_xlabel(xlabel)
+        ax.tick_params(labelbottom=True)
     axes[0][0].invert_yaxis()
     return fig
 
