@@ -63,7 +63,10 @@ def target_objective(
     rewards: Tensor,  # (n, answers)
     entropy_bonus: float,  # above 0
 ) -> Tensor:
-    "Cross-entropy with the probabilities that have the most reward plus so many times the entropy"
+    """Cross-entropy with the probabilities that have the most reward plus so many times the entropy.
+
+    This is supervised learning rather than GRPO: it needs the reward of every answer, not only of those drawn.
+    """
     best = (rewards / entropy_bonus).softmax(-1)
     return -(best * log_probs).sum(-1).mean()
 
@@ -229,6 +232,9 @@ class ClosedGRPO:
             raise TaskError(f"loss is {self.loss!r}, expected one of {', '.join(LOSSES)}")
         if self.loss == "target" and self.entropy_bonus <= 0:
             raise TaskError(f"loss is target and entropy_bonus {self.entropy_bonus}, expected one above 0, such as 0.1")
+        if self.loss == "target" and self.num_generations:
+            given = f"num_generations is {self.num_generations}"
+            raise TaskError(f"loss is target and {given}, expected 0: that loss learns from every answer")
 
     def optimiser(self, model) -> torch.optim.Optimizer:
         "Adam over the weights that learn"
