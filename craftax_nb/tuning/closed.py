@@ -233,8 +233,7 @@ class ClosedGRPO:
         if self.loss == "target" and self.entropy_bonus <= 0:
             raise TaskError(f"loss is target and entropy_bonus {self.entropy_bonus}, expected one above 0, such as 0.1")
         if self.loss == "target" and self.num_generations:
-            given = f"num_generations is {self.num_generations}"
-            raise TaskError(f"loss is target and {given}, expected 0: that loss learns from every answer")
+            raise TaskError(f"loss is target, num_generations is {self.num_generations}, expected 0 (every answer)")
 
     def optimiser(self, model) -> torch.optim.Optimizer:
         "Adam over the weights that learn"
