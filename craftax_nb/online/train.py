@@ -155,18 +155,6 @@ def close(self: _EpisodeStore, step: int) -> None:
             self._open(step)
         self.writer.close(step)
 
-# %% ../../nbs/online.train.ipynb #92643772
-def _open_hidden(run: Run, ppo: PPO, train: TrainState, hidden: HiddenStore | None, checkpoint: Path | None):
-    "Makes the store ready: what a checkpoint knew, or else mean and deviation by a rollout that is thrown away"
-    if hidden is None:
-        return
-    folder = run.dir / "hidden_states"
-    if checkpoint:
-        return hidden.load_state(folder, checkpoint)
-    hidden.keep_in(folder)
-    if hidden.mean is None:
-        measure_hidden(ppo, train, hidden)
-
 # %% ../../nbs/online.train.ipynb #462378ab
 def _resume(run: Run, ppo: PPO, hidden: HiddenStore | None) -> tuple[Path | None, TrainState | None]:
     "The checkpoint to go on from and its training state; None where a run begins"
@@ -202,7 +190,8 @@ def train_ppo(
     "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
     checkpoint, train = _resume(run, ppo, hidden)
     train = train if checkpoint else init(ppo, seed, params)
-    _open_hidden(run, ppo, train, hidden, checkpoint)
+    if hidden is not None:
+        hidden.open_in(run.dir, checkpoint, lambda: measure_hidden(ppo, train, hidden))
     store = _EpisodeStore(run, ppo, collect_last, resumed=bool(checkpoint))
     recent, clock = load_recent(checkpoint), Clock(ppo.batch * ppo.seeds, progress)
     total = ppo.num_updates * ppo.batch

@@ -182,6 +182,22 @@ def load_state(
     moments = load_arrays(checkpoint / "normaliser.safetensors")
     self.mean, self.std = moments["mean"], moments["std"]
 
+
+@patch
+def open_in(
+    self: HiddenStore,
+    run_dir: Path,
+    checkpoint: Path | None,  # that the run goes on from
+    measure: Callable[[], None],  # sets mean and deviation of the vectors, where nothing has set them yet
+) -> None:
+    "Keeps the vectors in a run's folder from now on, and takes what the run already knew"
+    folder = run_dir / "hidden_states"
+    if checkpoint:
+        return self.load_state(folder, checkpoint)
+    self.keep_in(folder)
+    if self.mean is None:
+        measure()
+
 # %% ../../nbs/play.hidden.ipynb #e5ea0bf5
 @patch
 def chunks(self: HiddenStore) -> Iterator[tuple[list[bytes], np.ndarray]]:

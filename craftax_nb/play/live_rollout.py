@@ -304,9 +304,7 @@ def live_rollout(
     keep: tuple,  # fields of `Record` besides the game's own, as `rollout` takes them
     settings: HiddenSettings,
     store: HiddenStore,
-) -> tuple[
-    Envs, Record
-]:  # arrays (num_steps, envs, ...), with hidden_row, hidden_number, hidden_age and the hidden_table
+) -> tuple[Envs, Record]:  # arrays (num_steps, envs, ...), with all that begins with hidden_
     "As `rollout`, for an agent whose language model is asked on the way; to be called outside of compiled functions"
     live = _LiveRollout(world, policy, envs, key, num_steps, keep, settings, store)
     waits = not settings.overlap

@@ -16,21 +16,20 @@ from ..play.hidden import HiddenStore
 from ..play.live_rollout import live_rollout, start_held
 from ..play.policy import NetworkPolicy
 from ..play.types import Record
-from ..world.env import World
 from .settings import DreamerRun
 
 # %% auto #0
-__all__ = ['ACTOR_COLUMNS', 'HIDDEN_COLUMNS', 'act', 'start_actors', 'play_rollout']
+__all__ = ['ACTOR_COLUMNS', 'HIDDEN_COLUMNS', 'start_actors', 'play_rollout']
 
 # %% ../../nbs/worldmodel.actors.ipynb #204e10c5
 ACTOR_COLUMNS = ("codes", "next_codes", "action", "reward", "terminated", "truncated", "first")
 HIDDEN_COLUMNS = ("hidden_number", "hidden_age")  # of an agent that reads hidden states
 
 
-@partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
-def act(settings: DreamerRun, world: World, agent: Agent, envs: Envs, key) -> tuple[Envs, Record]:
-    "Plays a rollout in every environment"
-    return rollout(world, NetworkPolicy(agent), envs, key, settings.rollout, keep=("value",))
+@partial(jax.jit, static_argnums=0, donate_argnums=2)
+def _play(settings: DreamerRun, agent: Agent, envs: Envs, key) -> tuple[Envs, Record]:
+    "Plays a rollout in every environment, without a language model"
+    return rollout(settings.world, NetworkPolicy(agent), envs, key, settings.rollout, keep=("value",))
 
 # %% ../../nbs/worldmodel.actors.ipynb #714233f7
 def start_actors(settings: DreamerRun, seed: int) -> Envs:
@@ -49,8 +48,8 @@ def play_rollout(
     key: jax.Array,
     store: HiddenStore | None = None,  # the language model of an agent that reads hidden states
 ) -> tuple[Envs, Record]:
-    "As `act`; a language model is asked on the way where there is one"
+    "Plays a rollout in every environment; a language model is asked on the way where there is one"
     if store is None:
-        return act(settings, settings.world, agent, envs, key)
+        return _play(settings, agent, envs, key)
     about = settings.rollout, ("value",), settings.hidden, store
     return live_rollout(settings.world, NetworkPolicy(agent), envs, key, *about)

@@ -38,14 +38,14 @@ from craftax_nb.play.training import (
     save_trainer,
 )
 from ..play.types import Record
-from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, act, play_rollout, start_actors
+from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, play_rollout, start_actors
 from .dreamer import DreamerState, init_dreamer, learn_dreamer
 from .replay import Replay
 from .settings import DreamerRun, on_devices, share_sequences
 
 # %% auto #0
 __all__ = ['DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 'save_dreamer', 'load_dreamer', 'MetricsLog',
-           'learn_updates', 'play_and_learn', 'open_hidden', 'resume_dreamer', 'train_dreamer']
+           'learn_updates', 'play_and_learn', 'measure_hidden_states', 'resume_dreamer', 'train_dreamer']
 
 # %% ../../nbs/worldmodel.train.ipynb #04a93af1
 class DreamerProgress(NamedTuple):
@@ -189,22 +189,11 @@ def play_and_learn(
     return DreamerProgress(learner, envs, key), metrics, columns
 
 # %% ../../nbs/worldmodel.train.ipynb #46c9fba8
-def open_hidden(
-    run: Run,
-    settings: DreamerRun,
-    progress: DreamerProgress,
-    store: HiddenStore,
-    checkpoint: Path | None,
-) -> None:
-    "Makes the store ready: what a checkpoint knew, or else mean and deviation by a rollout that is thrown away"
-    folder = run.dir / "hidden_states"
-    if checkpoint:
-        return store.load_state(folder, checkpoint)
-    store.keep_in(folder)
-    if store.mean is None:
-        always = replace(settings, hidden=replace(settings.hidden, dropout=0.0))
-        agent = dreamer_agent(settings, progress.learner)
-        take_moments(store, play_rollout(always, agent, progress.envs, progress.key, store)[1])
+def measure_hidden_states(settings: DreamerRun, progress: DreamerProgress, store: HiddenStore) -> None:
+    "Sets mean and deviation of a store's hidden states by a rollout that is thrown away"
+    always = replace(settings, hidden=replace(settings.hidden, dropout=0.0))
+    agent = dreamer_agent(settings, progress.learner)
+    take_moments(store, play_rollout(always, agent, progress.envs, progress.key, store)[1])
 
 # %% ../../nbs/worldmodel.train.ipynb #0694f022
 def resume_dreamer(
@@ -224,7 +213,7 @@ def resume_dreamer(
     checkpoint = run.resume(load)
     progress, replay = loaded.get("newest") or (start_progress(settings, seed), make_replay(settings, seed))
     if store is not None:
-        open_hidden(run, settings, progress, store, checkpoint)
+        store.open_in(run.dir, checkpoint, lambda: measure_hidden_states(settings, progress, store))
     return checkpoint, progress, replay
 
 # %% ../../nbs/worldmodel.train.ipynb #6357428e
