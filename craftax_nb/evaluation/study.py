@@ -177,6 +177,7 @@ def _online_stage(study: StudyPlan, augmented: NetSpec) -> Sweep:
             given.pop("cadence", None)
             spec = replace(augmented, width=given.get("width", 256), depth=given.get("depth", 2), extras=True)
             given["width"] = matched_width(replace(spec, hidden_dim=0), spec)
+            given["reflect"] = False  # the arms with hidden states can't learn from reflections either
         else:
             given["hidden_states"] = show_path(study.folder / label_run_name(name) / "recipe.json")
         for seed in range(study.size.seeds):

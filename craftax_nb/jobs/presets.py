@@ -40,7 +40,7 @@ DEBUG_SIZES = {  # job -> parameter -> value
 # %% ../../nbs/jobs.presets.ipynb #4787022d
 BASELINES = {
     "train_ppo": dict(net="mlp", extras=False, width=512, depth=3, num_envs=1024, num_steps=64, lr=2e-4)
-    | dict(epochs=4, gamma=0.99, gae_lambda=0.8, value_coef=0.5, max_grad_norm=1.0)
+    | dict(epochs=4, gamma=0.99, gae_lambda=0.8, value_coef=0.5, max_grad_norm=1.0, reflect=False)
 }
 PRESETS = {"": {}, "debug": DEBUG_SIZES, "baselines": BASELINES}
 

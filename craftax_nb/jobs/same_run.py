@@ -26,7 +26,8 @@ RENAMED_PARAMETERS = {  # old name -> new, for one version
     "luck": "num_seeds",
 }
 BEFORE_ADDED = {
-    "extras": False
+    "extras": False,
+    "reflect": False,
 }  # parameter -> its effect in a run from before there was one, where it isn't the default
 
 # %% ../../nbs/jobs.same_run.ipynb #2e5a8419

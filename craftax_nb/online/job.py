@@ -78,9 +78,8 @@ def make_ppo(
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
     p = run.params
     start = load_agent(p["checkpoint"]) if p["checkpoint"] else None
-    same = (
-        "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm anneal seeds"
-    )
+    same = "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm "
+    same += "anneal seeds reflect"
     try:
         reads, settings = _hidden_of(p, hidden)
         sizes = dict(width=p["width"], depth=p["depth"], extras=p["extras"])

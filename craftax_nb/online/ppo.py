@@ -28,6 +28,7 @@ from ..play.live_rollout import HiddenSettings, seen_now, start_held
 from ..play.policy import NetworkPolicy
 from ..play.types import Record
 from ..world.env import World
+from ..world.reflections import REFLECTIONS, reflect_actions, reflect_codes
 
 # %% auto #0
 __all__ = ['KEPT', 'HIDDEN', 'collect', 'learn', 'PPO', 'TrainState', 'init', 'reward_advantages', 'intrinsic_advantages', 'loss']
@@ -56,6 +57,7 @@ class PPO:
     seeds: int = 1  # runs side by side under one vmap, each with its own environments
     devices: int = 1  # the environments are shared out over so many
     hidden: HiddenSettings | None = None  # a language model is asked on the way, see `online.hidden`; None: it isn't
+    reflect: bool = False  # learns single steps from random reflections of what was seen, see `world.reflections`
 
     def __post_init__(self):
         object.__setattr__(self, "world", self.world or self.net.world)
@@ -73,6 +75,11 @@ class PPO:
     def learns_from_sequences(self) -> bool:
         "Whether a minibatch is the whole rollout of some environments, rather than single steps of any"
         return self.net.recurrent or bool(self.hidden)
+
+    @property
+    def learns_from_reflections(self) -> bool:
+        "Whether states are reflected; not with a memory or hidden states, which are of the state as it was seen"
+        return self.reflect and not self.learns_from_sequences
 
 # %% ../../nbs/online.ppo.ipynb #46dd3213
 def _check(ppo: PPO) -> None:
@@ -299,15 +306,22 @@ def _prepare(ppo: PPO, train: TrainState, record: Record):
     return {**data, "advantage": advantage, "target": target, **extra}, bonus, metrics
 
 # %% ../../nbs/online.ppo.ipynb #7b1611df
-def _minibatch(ppo: PPO, data: dict, memory, table, carry, columns):
-    "One gradient step on some columns (environments, or single steps) of `data`"
-    params, opt_state, bonus = carry
+def _reflected(batch: dict, reflection) -> dict:  # (1, batch) int
+    "The batch with codes and actions as in a mirror; probabilities, values and advantages are the same there"
+    codes, action = reflect_codes(batch["codes"], reflection), reflect_actions(batch["action"], reflection)
+    return batch | {"codes": codes, "action": action}
+
+# %% ../../nbs/online.ppo.ipynb #ef3c5bf1
+def _minibatch(ppo: PPO, data: dict, memory, table, carry, chosen):
+    "One gradient step on some columns (environments, or single steps) of `data`, reflected where `ppo` says so"
+    (params, opt_state, bonus), (columns, reflection) = carry, chosen
     batch = jax.tree.map(lambda x: x[:, columns], data) | {"hidden_table": table}
     if memory is not None:
         batch["memory"] = memory[columns]
 
     def total_loss(params, bonus_params):
-        total, metrics = loss(ppo, params, batch)
+        seen = _reflected(batch, reflection[None]) if ppo.learns_from_reflections else batch
+        total, metrics = loss(ppo, params, seen)
         if ppo.bonus:
             bonus_loss, bonus_metrics = ppo.bonus.loss(bonus_params, batch)
             total, metrics = total + bonus_loss, metrics | bonus_metrics
@@ -333,9 +347,11 @@ def _learn(ppo: PPO, train: TrainState, record: Record) -> tuple[TrainState, dic
     shuffle = lambda key: jax.random.permutation(key, data["value"].shape[1])
     order = jax.vmap(shuffle)(jax.random.split(_device_key(ppo, key_shuffle), ppo.epochs))
     columns = order.reshape(ppo.epochs * ppo.minibatches, -1)
+    key_reflect = _device_key(ppo, jax.random.fold_in(key_shuffle, 0))
+    reflection = jax.random.randint(key_reflect, columns.shape, 0, len(REFLECTIONS))
     start = (train.params, train.opt_state, bonus)
     step = partial(_minibatch, ppo, data, record.memory, record.hidden_table)
-    (params, opt_state, bonus), metrics = jax.lax.scan(step, start, columns)
+    (params, opt_state, bonus), metrics = jax.lax.scan(step, start, (columns, reflection))
     metrics = {name: x.mean() for name, x in metrics.items()} | bonus_metrics
     metrics["explained_variance"] = _explained_variance(ppo, data["target"], data["value"])
     return train.replace(params=params, opt_state=opt_state, bonus=bonus, key=key), metrics
