@@ -31,8 +31,8 @@ __all__ = ['PLAY', 'LEARN', 'RUN_OF', 'PLAYED', 'draw_episodes', 'make_sample', 
 # %% ../../nbs/demo.sample.ipynb #c9143120
 _RUNS, _DATA = "runs/sample", "runs/sample/data"
 _NARROW = {"data": _DATA, "width": 16, "steps": 2000}
-_CRAFTAX = {"steps": 2_000_000, "width": 64, "collect_last": 131_072, "checkpoint_every": 60}
-_CLASSIC = {**_CRAFTAX, "env_name": "Craftax-Classic-Symbolic-v1", "steps": 1_000_000, "width": 96}
+_CRAFTAX = {"steps": 3_000_000, "width": 96, "collect_last": 131_072, "checkpoint_every": 60}
+_CLASSIC = {**_CRAFTAX, "env_name": "Craftax-Classic-Symbolic-v1", "steps": 2_000_000}
 _TRANSITIONS = {"ppo": 6_000, "ppo_classic": 2_000}  # of each agent's episodes; about 2 MB and 0.2 MB of codes
 
 PLAY = [
