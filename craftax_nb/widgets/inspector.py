@@ -16,6 +16,7 @@ from ..data.dataset import Dataset
 from ..jobs.files import show_path
 from ..jobs.markup import tag
 from ..nets.agent import Agent
+from ..nets.hidden import Aged
 from ..play.standing import Standing
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
@@ -122,7 +123,7 @@ class Inspector(widgets.VBox):
         self.words = Words(self.refresh, labeller)
         self.editor = Editor(dataset.spec, self.refresh)
         self.future = Future(self._played, self.words.labeller, self._standing)
-        self.expect, self.keep = Expect(), Keep(folder, suite, self._current)
+        self.expect, self.keep = Expect(self._held), Keep(folder, suite, self._current)
         super().__init__(self._arrange(_options(dataset, episode, self.live), episode))
         self.add_class("craftax-inspector")
         self._connect()
@@ -314,6 +315,20 @@ def _standing(
 
 
 @patch
+def _held(
+    self: Inspector,
+    which: int,  # of the readings
+    wait: bool,  # until the texts are embedded
+) -> tuple[Aged | None, str]:  # (1, hidden_dim) and (1,)
+    "The hidden state that an agent reads in the state that is shown, and which one it is; None for a plain agent"
+    if wait:
+        self.words.embedder.settle()
+    held = self.words.hidden_state(which)
+    vector = None if held.vector is None else Aged(held.vector[None], np.array([held.age], np.int32))
+    return vector, f"{held.source}: {held.note}" if held.note else held.source
+
+
+@patch
 def _current(self: Inspector) -> tuple[Trace, Scene, Editing]:
     "What is shown, once all that it needs is embedded"
     self.words.embedder.settle()
@@ -325,6 +340,7 @@ def refresh(self: Inspector) -> None:
     "Shows the state after an edit, or with another hidden state"
     if self.words.codes is not self.editing.codes:
         self.words.show(self.trace, self.step, self.editing.codes, False)
+    self.expect.follow()
     self.scene = self._scene()
     self.values.value = values_html(self.trace, self.scene)
     self.bars.value = bars_html(self.trace, self.scene)
