@@ -68,9 +68,9 @@ class Expect(widgets.VBox):
 
     def __init__(
         self,
-        held: Callable = lambda which, wait: (None, ""),  # what an agent reads in the state that is shown, and its name
+        aged: Callable = lambda which, wait: (None, ""),  # what an agent reads in the state that is shown, and its name
     ):
-        self.held, self.asked = held, None
+        self.aged, self.asked = aged, None
         look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
         self.samples = widgets.IntSlider(3, 1, 8, description="futures", **look)
         self.steps = widgets.IntSlider(16, 1, 64, description="steps", **look)
@@ -104,7 +104,7 @@ def seen(
 ) -> tuple[np.ndarray, Aged | None, str]:  # (step + 1, width); as of `episode_sequence`; which hidden state the last is
     "The observations up to the state that is shown, edits included, and what the agent reads in them"
     codes = np.concatenate([self.trace.episode.codes[: self.step], self.editing.codes[None]])
-    now, about = self.held(self.which, wait)
+    now, about = self.aged(self.which, wait)
     if now is None:
         return codes, self.reading.aged(0, len(codes)), about
     before = self.reading.aged(0, self.step)

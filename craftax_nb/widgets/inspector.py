@@ -16,7 +16,6 @@ from ..data.dataset import Dataset
 from ..jobs.files import show_path
 from ..jobs.markup import tag
 from ..nets.agent import Agent
-from ..nets.hidden import Aged
 from ..play.standing import Standing
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
@@ -123,7 +122,7 @@ class Inspector(widgets.VBox):
         self.words = Words(self.refresh, labeller)
         self.editor = Editor(dataset.spec, self.refresh)
         self.future = Future(self._played, self.words.labeller, self._standing)
-        self.expect, self.keep = Expect(self._held), Keep(folder, suite, self._current)
+        self.expect, self.keep = Expect(self.words.aged), Keep(folder, suite, self._current)
         super().__init__(self._arrange(_options(dataset, episode, self.live), episode))
         self.add_class("craftax-inspector")
         self._connect()
@@ -213,10 +212,8 @@ def _trace(self: Inspector, number: int) -> Trace:
     chosen = [i for i in dict.fromkeys((self.first.value, self.second.value)) if i >= 0]
     key, agents = (number, *chosen), [self.agents[i] for i in chosen]
     if key not in self.traces:
-        if number >= 0:
-            trace = trace_episode(self.dataset, number, agents, self.gamma)
-        else:
-            trace = self._live_trace(number, agents)
+        recorded = (self.dataset, number, agents, self.gamma)
+        trace = trace_episode(*recorded) if number >= 0 else self._live_trace(number, agents)
         for which, reading in enumerate(trace.readings):
             if reading.agent is not None:  # compiles for one state, once
                 hidden = np.asarray(reading.agent.hidden_mean) if reading.agent.spec.hidden_dim else None
@@ -312,20 +309,6 @@ def _standing(
     held = (self.words.hidden_state if edited or not self.editing.edits else self.words.before)(which)
     past = past_of(self.trace, self.step, reading.agent.recipe.history) if reading.agent.recipe else None
     return Standing(memory_before(reading, codes, self.step), held.vector, held.age, past)
-
-
-@patch
-def _held(
-    self: Inspector,
-    which: int,  # of the readings
-    wait: bool,  # until the texts are embedded
-) -> tuple[Aged | None, str]:  # (1, hidden_dim) and (1,)
-    "The hidden state that an agent reads in the state that is shown, and which one it is; None for a plain agent"
-    if wait:
-        self.words.embedder.settle()
-    held = self.words.hidden_state(which)
-    vector = None if held.vector is None else Aged(held.vector[None], np.array([held.age], np.int32))
-    return vector, f"{held.source}: {held.note}" if held.note else held.source
 
 
 @patch
