@@ -75,7 +75,7 @@ def _check_reads(backend: str) -> None:
     if backend == "vllm":
         raise TaskError("backend is vllm, but learner closed reads probabilities and writes nothing: give learner trl")
 
-
+# %% ../../nbs/tuning.job.ipynb #b9547f9e
 def make_tuner(run) -> tuple[Tuner, Baselines]:
     "What learns, and what is reached without reading; ParameterError, one sentence, where parameters don't fit"
     p = run.params

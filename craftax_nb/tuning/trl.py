@@ -87,18 +87,18 @@ def uses_vllm(
         raise TaskError(f"backend is vllm, which {problem}, or give backend transformers")
     return backend != "transformers" and has_gpu and installed
 
-
+# %% ../../nbs/tuning.trl.ipynb #39b1cfdc
 def _vllm_writes(p: Mapping) -> bool:
     "As `uses_vllm`, on this machine"
     return uses_vllm(p["backend"], _gpu() and p["device"] != "cpu")
 
-
+# %% ../../nbs/tuning.trl.ipynb #fdf09e43
 def require_trl() -> None:
     "TaskError where TRL isn't installed"
     if missing := [name for name in ("trl", "peft", "datasets") if importlib.util.find_spec(name) is None]:
         raise TaskError(f"learner is trl, but {', '.join(missing)} isn't installed: run `make setup-tuning`")
 
-
+# %% ../../nbs/tuning.trl.ipynb #f33b9093
 def check_trl(p: Mapping) -> None:  # p: the parameters of train_grpo
     "TaskError, before a task is made, where TRL, the groups or vLLM can't be had as they are asked for"
     require_trl()

@@ -110,7 +110,7 @@ def seen(
     before = self.reading.aged(0, self.step)
     return codes, Aged(*(np.concatenate(pair) for pair in zip(before, now, strict=True))), about
 
-
+# %% ../../nbs/widgets.expect.ipynb #e5574c12
 def _same_hidden(one: Aged | None, other: Aged | None) -> bool:
     "Whether the last of some hidden states is the last of others, and as old"
     if one is None or other is None:
@@ -141,7 +141,7 @@ def expect(self: Expect) -> None:
     self.note.value = f"{reading.name}, under the actions that were taken{read}.{edited}"
     self.asked = codes[-1], hidden
 
-
+# %% ../../nbs/widgets.expect.ipynb #d787d060
 @patch
 def follow(self: Expect) -> None:
     "Takes back futures of a state, or with a hidden state, that is shown no more"

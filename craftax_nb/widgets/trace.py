@@ -167,7 +167,7 @@ def read(
     probs, value, memories = evaluate(agent, episode.codes, hidden, ages, episode.action)
     return Reading(name_of(agent), agent, value, probs, hidden, ages, memories, actions=episode.action)
 
-
+# %% ../../nbs/widgets.trace.ipynb #d400b569
 def _read_without(agent: Agent, episode: Episode, lacking: str) -> Reading:
     "Of an augmented agent where none of its hidden states are recorded: what it remembers of the states alone"
     n = len(episode) + 1
