@@ -112,6 +112,7 @@ _OFFLINE = {
 _TUNING = {
     "task": ("action", "episode", "forecast-facing", "forecast-health", "arithmetic", "counting", "comparison"),
     "learner": ("closed", "trl"),
+    "backend": ("auto", "transformers", "vllm"),
     "scale": ("none", "group"),
     "loss": ("ratio", "target"),
     "text_format": ("filtered", "full", "nearest"),

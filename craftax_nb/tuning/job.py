@@ -70,10 +70,17 @@ def base_model(
     return str(folder)
 
 
+def _check_reads(backend: str) -> None:
+    "TaskError where vLLM should write the answers of a learner that has none written"
+    if backend == "vllm":
+        raise TaskError("backend is vllm, but learner closed reads probabilities and writes nothing: give learner trl")
+
+# %% ../../nbs/tuning.job.ipynb #b9547f9e
 def make_tuner(run) -> tuple[Tuner, Baselines]:
     "What learns, and what is reached without reading; ParameterError, one sentence, where parameters don't fit"
     p = run.params
     try:
+        _check_reads(p["backend"])
         names = "lr batch_size num_generations epochs clip scale format_weight entropy_bonus loss".split()
         grpo, task = ClosedGRPO(**{name: p[name] for name in names}), make_task(p)
         sizes = dict(train=p["train_questions"], held_out=p["held_questions"], seed=p["seed"])
@@ -101,12 +108,11 @@ def run_tuning(run) -> Baselines:
 
 def _tune_by_trl(run) -> Baselines:
     "As `run_tuning`, by what the model writes"
-    from craftax_nb.tuning.trl import check_group, require_trl, tune_written
+    from craftax_nb.tuning.trl import check_trl, tune_written
 
     p = run.params
     try:
-        require_trl()
-        check_group(p["batch_size"], p["num_generations"] or 8)
+        check_trl(p)
         task = make_task(p)
         known = written_baselines(
             task.questions("held-out", p["held_questions"], p["seed"]), sum(task.weights.values())

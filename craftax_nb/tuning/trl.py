@@ -22,7 +22,7 @@ from .tasks import Question, TaskError, VerifiedTask, check_task, graded_parts, 
 from .train import ALIKE_STEPS, adapted_layers, adapter_settings, alike_warning, check_adapter
 
 # %% auto #0
-__all__ = ['TRL_NAMES', 'check_group', 'trl_settings', 'uses_vllm', 'require_trl', 'reward_functions', 'our_metrics',
+__all__ = ['TRL_NAMES', 'check_group', 'trl_settings', 'uses_vllm', 'require_trl', 'check_trl', 'reward_functions', 'our_metrics',
            'written_answers', 'measure_written', 'cut_warning', 'tune_written']
 
 # %% ../../nbs/tuning.trl.ipynb #21b5fbed
@@ -73,17 +73,37 @@ def _gpu() -> bool:
     return torch.cuda.is_available()
 
 # %% ../../nbs/tuning.trl.ipynb #391ce121
-def uses_vllm(has_gpu: bool, installed: bool | None = None) -> bool:
-    "Whether vLLM generates"
+def uses_vllm(
+    backend: str,  # auto, transformers or vllm
+    has_gpu: bool,  # that torch sees and may use
+    installed: bool | None = None,  # whether vLLM is; None: is looked up
+) -> bool:
+    "Whether vLLM writes the answers; TaskError where it is asked for and can't"
     if installed is None:
         installed = importlib.util.find_spec("vllm") is not None
-    return has_gpu and installed
+    if backend == "vllm" and not (has_gpu and installed):
+        install = "isn't installed: run `.venv/bin/uv pip install 'trl[vllm]'`"
+        problem = install if has_gpu else "needs a GPU that torch sees, and device auto or cuda: go to such a machine"
+        raise TaskError(f"backend is vllm, which {problem}, or give backend transformers")
+    return backend != "transformers" and has_gpu and installed
 
+# %% ../../nbs/tuning.trl.ipynb #39b1cfdc
+def _vllm_writes(p: Mapping) -> bool:
+    "As `uses_vllm`, on this machine"
+    return uses_vllm(p["backend"], _gpu() and p["device"] != "cpu")
 
+# %% ../../nbs/tuning.trl.ipynb #fdf09e43
 def require_trl() -> None:
     "TaskError where TRL isn't installed"
     if missing := [name for name in ("trl", "peft", "datasets") if importlib.util.find_spec(name) is None]:
         raise TaskError(f"learner is trl, but {', '.join(missing)} isn't installed: run `make setup-tuning`")
+
+# %% ../../nbs/tuning.trl.ipynb #f33b9093
+def check_trl(p: Mapping) -> None:  # p: the parameters of train_grpo
+    "TaskError, before a task is made, where TRL, the groups or vLLM can't be had as they are asked for"
+    require_trl()
+    check_group(p["batch_size"], p["num_generations"] or 8)
+    _vllm_writes(p)
 
 # %% ../../nbs/tuning.trl.ipynb #2a72cbf0
 def reward_functions(
@@ -216,11 +236,11 @@ def tune_written(
     model: str,  # as `lm.models.find_model` takes it
 ) -> dict[str, float]:  # the last held-out numbers
     "Trains by what the model writes; TaskError before anything is loaded where something doesn't fit"
-    require_trl()
-    check_task(task)
     p, place = run.params, run.dir / "trl"
+    check_trl(p)
+    check_task(task)
     check_adapter(p["lora_rank"], p["lora_layers"])
-    settings = trl_settings(p, place, uses_vllm(_gpu() and p["device"] != "cpu"))
+    settings = trl_settings(p, place, _vllm_writes(p))
     questions, held = (task.questions(part, p[n], p["seed"]) for part, n in _PARTS.items())
     trainer, tokenizer = _trainer(settings, task, questions, model, p)
     measure = lambda: measure_written(trainer.model, tokenizer, task, held, p["completion_tokens"])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import ipywidgets as widgets
 import numpy as np
@@ -13,6 +14,7 @@ from fastcore.basics import patch
 from markupsafe import Markup
 
 from ..jobs.markup import tag
+from ..nets.hidden import Aged
 from .editor import Editing
 from .panels import failure
 from .trace import Reading, Trace
@@ -20,7 +22,7 @@ from ..world.draw import draw, png
 from ..worldmodel.imagine import Futures, compare_futures, imagine_futures, surprise
 
 # %% auto #0
-__all__ = ['DRAWN_AHEAD', 'NO_MODEL', 'RARE', 'frames_row', 'futures_html', 'Expect']
+__all__ = ['DRAWN_AHEAD', 'NO_MODEL', 'CHANGED', 'RARE', 'frames_row', 'futures_html', 'Expect']
 
 # %% ../../nbs/widgets.expect.ipynb #2b070825
 DRAWN_AHEAD = (1, 2, 4, 8, 16, 32, 64)  # steps whose frames are drawn
@@ -57,13 +59,18 @@ def futures_html(
 
 # %% ../../nbs/widgets.expect.ipynb #f8f50cdc
 NO_MODEL = "None of these agents has a world model: give the inspector a checkpoint of train_dreamer."
+CHANGED = "The state, or its hidden state, is another one now: ask again."
 RARE = 99  # percentile of an episode's own surprise beyond which the inspector warns
 
 
 class Expect(widgets.VBox):
     "The tab that asks a world model what comes next"
 
-    def __init__(self):
+    def __init__(
+        self,
+        aged: Callable = lambda which, wait: (None, ""),  # what an agent reads in the state that is shown, and its name
+    ):
+        self.aged, self.asked = aged, None
         look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
         self.samples = widgets.IntSlider(3, 1, 8, description="futures", **look)
         self.steps = widgets.IntSlider(16, 1, 64, description="steps", **look)
@@ -74,15 +81,41 @@ class Expect(widgets.VBox):
 
     def show(self, trace: Trace, step: int, editing: Editing) -> None:
         "Shows another state"
-        self.trace, self.step, self.editing, self.result.value = trace, step, editing, ""
+        self.trace, self.step, self.editing, self.asked, self.result.value = trace, step, editing, None, ""
         self.ask.disabled = self.reading is None
         self.note.value = NO_MODEL if self.reading is None else ""
 
     @property
+    def which(self) -> int | None:
+        "The number of the first reading whose agent has a world model; None without one"
+        own = (i for i, r in enumerate(self.trace.readings) if r.agent is not None and r.agent.spec.size)
+        return next(own, None)
+
+    @property
     def reading(self) -> Reading | None:
         "That of the first agent with a world model; None without one"
-        own = [r for r in self.trace.readings if r.agent is not None and r.agent.spec.size and not r.lacking]
-        return own[0] if own else None
+        return None if self.which is None else self.trace.readings[self.which]
+
+# %% ../../nbs/widgets.expect.ipynb #b5fc97aa
+@patch
+def seen(
+    self: Expect,
+    wait: bool = False,  # until the text of the state is embedded
+) -> tuple[np.ndarray, Aged | None, str]:  # (step + 1, width); as of `episode_sequence`; which hidden state the last is
+    "The observations up to the state that is shown, edits included, and what the agent reads in them"
+    codes = np.concatenate([self.trace.episode.codes[: self.step], self.editing.codes[None]])
+    now, about = self.aged(self.which, wait)
+    if now is None:
+        return codes, self.reading.aged(0, len(codes)), about
+    before = self.reading.aged(0, self.step)
+    return codes, Aged(*(np.concatenate(pair) for pair in zip(before, now, strict=True))), about
+
+# %% ../../nbs/widgets.expect.ipynb #e5574c12
+def _same_hidden(one: Aged | None, other: Aged | None) -> bool:
+    "Whether the last of some hidden states is the last of others, and as old"
+    if one is None or other is None:
+        return one is other
+    return all(np.array_equal(a[-1], b[-1]) for a, b in zip(one, other, strict=True))
 
 # %% ../../nbs/widgets.expect.ipynb #c9a7d1c9
 @patch
@@ -94,17 +127,30 @@ def expect(self: Expect) -> None:
         self.note.value = "The episode is over here: nothing was played after this state."
         return
     self.note.value = "imagining; the first time takes seconds …"
-    codes = np.concatenate([episode.codes[: self.step], self.editing.codes[None]])
     try:
+        codes, hidden, about = self.seen(wait=True)
         asked = reading.agent, codes, episode.action, self.step, horizon, self.samples.value
-        futures = imagine_futures(*asked, hidden=reading.aged(0, self.step + 1))
+        futures = imagine_futures(*asked, hidden=hidden)
     except Exception as e:  # shown in the tab; the inspector goes on
         self.note.value = failure(e)
         return
     happened = episode.codes[self.step + 1 : self.step + 1 + horizon]
     self.result.value = futures_html(futures, codes[-1], happened)
     edited = " The state is edited; what happened began with the unedited one." if self.editing.edits else ""
-    self.note.value = f"{reading.name}, under the actions that were taken.{edited}"
+    read = f", with the hidden state {about}" if about else ""
+    self.note.value = f"{reading.name}, under the actions that were taken{read}.{edited}"
+    self.asked = codes[-1], hidden
+
+# %% ../../nbs/widgets.expect.ipynb #d787d060
+@patch
+def follow(self: Expect) -> None:
+    "Takes back futures of a state, or with a hidden state, that is shown no more"
+    if self.asked is None:
+        return
+    code, hidden = self.asked
+    codes, now, _ = self.seen()
+    if not np.array_equal(code, codes[-1]) or not _same_hidden(hidden, now):
+        self.asked, self.result.value, self.note.value = None, "", CHANGED
 
 # %% ../../nbs/widgets.expect.ipynb #58bcc1d8
 @patch
@@ -117,9 +163,11 @@ def badge(self: Expect) -> str:  # "" below the 99th percentile, or without a wo
         held = reading.aged(0, len(episode.codes))
         self.known = self.trace, surprise(reading.agent, episode.codes, episode.action, hidden=held)
     own, here = self.known[1], self.known[1][self.step]
-    if self.editing.edits:
-        codes = np.concatenate([episode.codes[: self.step], self.editing.codes[None]])
-        here = surprise(reading.agent, codes, episode.action, hidden=reading.aged(0, len(codes)))[-1]
+    codes, hidden, _ = self.seen()
+    if reading.lacking:  # compared with states of which no hidden state is known
+        hidden = reading.aged(0, len(codes))
+    if self.editing.edits or not _same_hidden(hidden, reading.aged(self.step, self.step + 1)):
+        here = surprise(reading.agent, codes, episode.action, hidden=hidden)[-1]
     percentile = 100 * np.mean(own < here)
     if percentile < RARE:
         return ""

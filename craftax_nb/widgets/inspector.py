@@ -122,7 +122,7 @@ class Inspector(widgets.VBox):
         self.words = Words(self.refresh, labeller)
         self.editor = Editor(dataset.spec, self.refresh)
         self.future = Future(self._played, self.words.labeller, self._standing)
-        self.expect, self.keep = Expect(), Keep(folder, suite, self._current)
+        self.expect, self.keep = Expect(self.words.aged), Keep(folder, suite, self._current)
         super().__init__(self._arrange(_options(dataset, episode, self.live), episode))
         self.add_class("craftax-inspector")
         self._connect()
@@ -212,10 +212,8 @@ def _trace(self: Inspector, number: int) -> Trace:
     chosen = [i for i in dict.fromkeys((self.first.value, self.second.value)) if i >= 0]
     key, agents = (number, *chosen), [self.agents[i] for i in chosen]
     if key not in self.traces:
-        if number >= 0:
-            trace = trace_episode(self.dataset, number, agents, self.gamma)
-        else:
-            trace = self._live_trace(number, agents)
+        recorded = (self.dataset, number, agents, self.gamma)
+        trace = trace_episode(*recorded) if number >= 0 else self._live_trace(number, agents)
         for which, reading in enumerate(trace.readings):
             if reading.agent is not None:  # compiles for one state, once
                 hidden = np.asarray(reading.agent.hidden_mean) if reading.agent.spec.hidden_dim else None
@@ -325,6 +323,7 @@ def refresh(self: Inspector) -> None:
     "Shows the state after an edit, or with another hidden state"
     if self.words.codes is not self.editing.codes:
         self.words.show(self.trace, self.step, self.editing.codes, False)
+    self.expect.follow()
     self.scene = self._scene()
     self.values.value = values_html(self.trace, self.scene)
     self.bars.value = bars_html(self.trace, self.scene)

@@ -175,6 +175,8 @@ def _about(reading: Reading, answer: Answer, before: float) -> list[Markup | str
         note = f": {answer.note}" if answer.note else ""
         return [tag("", tag("b", source, style=f"color:{RETURN}"), note)]
     lines, unedited = [source], answer.unedited
+    if reading.lacking and reading.memories:
+        lines.append("of the steps before it remembers the states alone, as none of their hidden states are recorded")
     if np.isfinite(unedited) and not abs(unedited - before) < 5e-4:
         change = _change(answer.value - unedited) or "none"
         text = f"the unedited state with its own text: V {_number(unedited)}, change from there "

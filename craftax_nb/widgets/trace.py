@@ -22,8 +22,8 @@ from ..world.env import World
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['BLOCK_SIZE', 'evaluate', 'episode_labels', 'label_ages', 'Reading', 'name_of', 'read', 'Trace', 'trace_of',
-           'check_games', 'shown_discount', 'trace_episode', 'judge', 'memory_before']
+__all__ = ['BLOCK_SIZE', 'evaluate', 'episode_labels', 'label_ages', 'mean_hidden', 'Reading', 'name_of', 'read', 'Trace',
+           'trace_of', 'check_games', 'shown_discount', 'trace_episode', 'judge', 'memory_before']
 
 # %% ../../nbs/widgets.trace.ipynb #f766783d
 BLOCK_SIZE = 256  # states in a compiled call
@@ -107,6 +107,16 @@ def label_ages(
     "How long before each state the text of its label was seen"
     return np.arange(len(rows)) - (rows - rows % cadence)
 
+# %% ../../nbs/widgets.trace.ipynb #323a7f78
+def mean_hidden(
+    agent: Agent | None,
+    n: int,  # states
+) -> Aged | None:  # (n, hidden_dim) and (n,); None for an agent that reads none
+    "The mean of an agent's hidden states, which tells it nothing, for each of so many states"
+    if agent is None or not agent.spec.hidden_dim:
+        return None
+    return Aged(np.tile(np.asarray(agent.hidden_mean, np.float32), (n, 1)), np.zeros(n, np.int32))
+
 # %% ../../nbs/widgets.trace.ipynb #b8b2305d
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -123,9 +133,11 @@ class Reading:
     actions: np.ndarray = ()  # (T,) int, that were taken
 
     def aged(self, start: int, end: int) -> Aged | None:
-        "The hidden states that it read from one step to another, with their ages; None for a plain agent"
+        "The hidden states that it read from one step to another, with their ages; means where none are recorded"
+        if self.hidden is None:
+            return mean_hidden(self.agent, end - start)
         ages = np.zeros(end - start, np.int32) if self.ages is None else self.ages[start:end]
-        return None if self.hidden is None else Aged(self.hidden[start:end], ages)
+        return Aged(self.hidden[start:end], ages)
 
     def about_hidden(self, step: int) -> str:
         "Which hidden state it read at a step, in a few words; empty for a plain agent"
@@ -151,10 +163,18 @@ def read(
 ) -> Reading:
     "The agent's values and policies over a whole episode; NaN for an augmented agent without hidden states"
     if agent.spec.hidden_dim and hidden is None:
-        unknown = np.full(len(episode) + 1, np.nan, np.float32)
-        return Reading(name_of(agent), agent, unknown, lacking=lacking or "there are no labels")
+        return _read_without(agent, episode, lacking or "there are no labels")
     probs, value, memories = evaluate(agent, episode.codes, hidden, ages, episode.action)
     return Reading(name_of(agent), agent, value, probs, hidden, ages, memories, actions=episode.action)
+
+# %% ../../nbs/widgets.trace.ipynb #d400b569
+def _read_without(agent: Agent, episode: Episode, lacking: str) -> Reading:
+    "Of an augmented agent where none of its hidden states are recorded: what it remembers of the states alone"
+    n = len(episode) + 1
+    known = dict(lacking=lacking, actions=episode.action)
+    if agent.initial(1) is not None:
+        known["memories"] = evaluate(agent, episode.codes, mean_hidden(agent, n).vector, None, episode.action)[2]
+    return Reading(name_of(agent), agent, np.full(n, np.nan, np.float32), **known)
 
 # %% ../../nbs/widgets.trace.ipynb #a476efd5
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from ..jobs.markup import tag
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
+from ..nets.hidden import Aged
 from ..probing.language import GARBAGE
 from .embedder import Embedder, SharedLabeller, load_labeller
 from .trace import Trace
@@ -286,3 +287,17 @@ def unedited(self: Words, which: int) -> np.ndarray | None:  # (hidden_dim,) flo
     "The hidden state of the unedited state's own text, where the state is edited and that is embedded too"
     needs = self.needs(which) if which in self.reading_agents else []
     return self.embedder.get(self.trace.readings[which].agent.recipe, needs[1]) if len(needs) > 1 else None
+
+# %% ../../nbs/widgets.words.ipynb #2d77aa0f
+@patch
+def aged(
+    self: Words,
+    which: int,  # of the readings
+    wait: bool,  # until all that is wanted is embedded
+) -> tuple[Aged | None, str]:  # (1, hidden_dim) and (1,); None for a plain agent
+    "The hidden state that an agent reads now, with its age, and which one it is"
+    if wait:
+        self.embedder.settle()
+    now = self.hidden_state(which)
+    vector = None if now.vector is None else Aged(now.vector[None], np.array([now.age], np.int32))
+    return vector, f"{now.source}: {now.note}" if now.note else now.source
