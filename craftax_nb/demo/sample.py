@@ -37,7 +37,7 @@ _TRANSITIONS = {"ppo": 6_000, "ppo_classic": 2_000}  # of each agent's episodes;
 
 PLAY = [
     ChainStep("ppo", "nbs/train_ppo.ipynb", _CRAFTAX),
-    ChainStep("ppo_classic", "nbs/train_ppo.ipynb", _CLASSIC),
+    ChainStep("ppo_classic", "nbs/train_ppo.ipynb", _CLASSIC, after=()),
 ]
 LEARN = [
     ChainStep("label", "nbs/label.ipynb", {"data": _DATA, "cadence": 20}),
