@@ -70,10 +70,16 @@ def set_environment():
 
     The library's compile cache keeps what took 0.3 s and more; here it keeps everything. A notebook compiles hundreds
     of small operations, fifty of them while Craftax is imported, and reading one back takes a tenth of the time.
+
+    XLA's flags are the library's from the start. JAX reads them once, when Craftax is imported, which some notebooks do
+    before they import the library; they would share nothing that the others compile.
     """
+    from craftax_nb.jobs.processes import set_compiler_flags
+
     jax_cache = os.environ.get("CRAFTAX_NB_COMPILE_CACHE") or str(CACHE / "jax")
     os.environ |= {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    set_compiler_flags()
     if jax_cache.lower() not in ("off", "0", "no", "false"):
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(jax_cache).expanduser()))
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -168,8 +168,12 @@ def reset_many(world: World, key: jax.Array, n: int):
     "The first states of `n` worlds; world i depends on `key` and i alone. To be called from the host"
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(-(-n // CHUNK) * CHUNK))
     plain = World(world.env_name)  # one compiled function, however the world steps
-    chunks = [_reset_chunk(plain, keys[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
+    numbers = jax.random.key_data(keys)
+    chunks = [_reset_chunk(plain, numbers[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
+    states = jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        states = states.replace(state_rng=jax.random.wrap_key_data(states.state_rng, impl=jax.random.key_impl(key)))
+    return states
 
 # %% ../../nbs/world.env.ipynb #1030c41d
 class StepOut(NamedTuple):
