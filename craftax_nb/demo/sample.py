@@ -113,7 +113,7 @@ PLAYED = (("awr_augmented", 6, 2), ("ppo", 3, 1))  # agent, episodes that it pla
 
 
 def keep_states(
-    max_steps: int = 300,
+    max_steps: int = 250,
 ) -> list[Path]:
     "Plays episodes with the sample's agents and keeps the best with their states in `craftax_nb/sample/played`"
     folder, paths = sample_folder() / "played", []
