@@ -63,23 +63,29 @@ class PPO:
         object.__setattr__(self, "world", self.world or self.net.world)
         _check(self)
 
-    @property
-    def batch(self) -> int:
-        return self.num_envs * self.num_steps
+# %% ../../nbs/online.ppo.ipynb #cbccf0d7
+@patch(as_prop=True)
+def batch(self: PPO) -> int:
+    "Steps of a rollout over all environments"
+    return self.num_envs * self.num_steps
 
-    @property
-    def num_updates(self) -> int:
-        return self.total_steps // self.batch
 
-    @property
-    def learns_from_sequences(self) -> bool:
-        "Whether a minibatch is the whole rollout of some environments, rather than single steps of any"
-        return self.net.recurrent or bool(self.hidden)
+@patch(as_prop=True)
+def num_updates(self: PPO) -> int:
+    "Rollouts of a run, each of which is learned from"
+    return self.total_steps // self.batch
 
-    @property
-    def learns_from_reflections(self) -> bool:
-        "Whether states are reflected; not with a memory or hidden states, which are of the state as it was seen"
-        return self.reflect and not self.learns_from_sequences
+
+@patch(as_prop=True)
+def learns_from_sequences(self: PPO) -> bool:
+    "Whether a minibatch is the whole rollout of some environments, rather than single steps of any"
+    return self.net.recurrent or bool(self.hidden)
+
+
+@patch(as_prop=True)
+def learns_from_reflections(self: PPO) -> bool:
+    "Whether states are reflected; not with a memory or hidden states, which are of the state as it was seen"
+    return self.reflect and not self.learns_from_sequences
 
 # %% ../../nbs/online.ppo.ipynb #46dd3213
 def _check(ppo: PPO) -> None:
