@@ -80,7 +80,7 @@ lab: setup ## open JupyterLab at nbs/index.ipynb, with the jobs beside it; ALL=1
 	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/nbs/index.ipynb \
 		$(if $(ALL),,$(patsubst %,--ContentsManager.hide_globs=%,$(HIDDEN)))
 
-sample: setup ## make craftax_nb/sample again: its agents, data and labels (an hour and a half; interrupted, it goes on where it was)
+sample: setup ## make craftax_nb/sample again: its agents, data and labels (an hour; interrupted, it goes on where it was)
 	$(BIN)/python -m craftax_nb.demo.sample
 
 figures: setup ## the stored figures of all notebooks, or of some: make figures NB="world.codes play.engine"
