@@ -72,6 +72,12 @@ def _record(path: Path) -> dict:
         return {}
 
 # %% ../../nbs/jobs.chain.ipynb #f3b300e6
+def _last_line(log: Path) -> str:
+    "The last line of a step's log, behind a colon; empty if there is none"
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return f": {lines[-1]}" if lines else ""
+
+# %% ../../nbs/jobs.chain.ipynb #217f44ac
 def what_went_wrong(
     code: int,  # papermill's exit code
     output: Path,  # the executed notebook
@@ -86,6 +92,8 @@ def what_went_wrong(
     if errors:
         first = errors[0]["evalue"].strip().splitlines()
         return f"{errors[0]['ename']}: {first[0] if first else ''}"
+    if code and not any(c["execution_count"] for c in cells):
+        return f"its kernel did not start (exit code {code}){_last_line(output.with_suffix('.log'))}"
     if code or any(c["execution_count"] is None for c in cells if "".join(c["source"]).strip()):
         stopped = run_dir and read_status(run_dir)["status"] == "stopped" and code == 0
         return "it was stopped" if stopped else f"its process was killed (exit code {code}; out of memory?)"

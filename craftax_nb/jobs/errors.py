@@ -91,6 +91,8 @@ def sentence(
     text = hide_secrets(str(error).strip())
     if isinstance(error, ConnectionError | TimeoutError | socket.gaierror):
         return f"no connection ({text or type(error).__name__}); look whether the server is up, and its address"
+    if type(error).__module__.startswith("craftax_nb."):
+        return text
     if isinstance(error, OSError) and error.errno not in (None, errno.ENOMEM):
         return os_sentence(error, place)
     for number in (errno.ENOSPC, errno.EDQUOT):  # in the words of torch, Orbax or safetensors
@@ -99,8 +101,7 @@ def sentence(
     if isinstance(error, MemoryError) or any(words in text.lower() for words in MEMORY_WORDS):
         short = text.splitlines()[0] if text else "no more could be had"
         return f"memory is too short ({short}); give smaller sizes (num_envs, slots, batch_size, width), or more memory"
-    known = type(error).__module__.startswith("craftax_nb.")
-    return text if known or isinstance(error, OSError) or _on_purpose(error) else ""
+    return text if isinstance(error, OSError) or _on_purpose(error) else ""
 
 # %% ../../nbs/jobs.errors.ipynb #cf7b3ed7
 def report_address() -> str:
