@@ -11,11 +11,13 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pandas as pd
 
 from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import ChainStep, run_chain
 from ..jobs.checkpoints import sample_folder
 from ..jobs.files import project_root, remove_leftovers, show_path
+from ..jobs.runs import read_metrics
 from ..lm.live import Labeller
 from ..nets.agent import Agent, load_agent, save_agent
 from ..online.ppo import PPO, init
@@ -25,8 +27,8 @@ from ..widgets.trace import name_of
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['PLAY', 'LEARN', 'RUN_OF', 'PLAYED', 'draw_episodes', 'make_sample', 'without_unseen', 'pack', 'keep_states',
-           'with_hidden_states']
+__all__ = ['PLAY', 'LEARN', 'CURVE', 'RUN_OF', 'PLAYED', 'draw_episodes', 'make_sample', 'without_unseen', 'learning_curve',
+           'pack', 'keep_states', 'with_hidden_states']
 
 # %% ../../nbs/demo.sample.ipynb #c9143120
 _RUNS, _DATA = "runs/sample", "runs/sample/data"
@@ -87,6 +89,21 @@ def _packed(run: str) -> Agent:
     ppo = PPO(agent.spec, 64, num_envs=8, num_steps=8)
     return without_unseen(agent, jax.tree.map(np.asarray, init(ppo, agent.parameters["seed"]).params))
 
+# %% ../../nbs/demo.sample.ipynb #a8aeb794
+CURVE = "learning_curve.csv"  # in the folder of a bundled PPO agent
+
+
+def learning_curve(
+    metrics: pd.DataFrame,  # of `read_metrics`
+    parts: int = 64,
+) -> pd.DataFrame:  # step: the last of each part; return: mean over the episodes that ended in it
+    "How the return of training's episodes rose"
+    metrics = metrics[metrics.episodes > 0]
+    part = np.ceil(metrics.step * parts / metrics.step.max()).astype(int)
+    sums = metrics.assign(total=metrics.episode_return * metrics.episodes).groupby(part)
+    mean = sums["total"].sum() / sums["episodes"].sum()
+    return pd.DataFrame({"step": sums["step"].max(), "return": mean.round(3)})
+
 # %% ../../nbs/demo.sample.ipynb #caeb7c9e
 RUN_OF = {"ppo": "ppo", "ppo_classic": "ppo_classic", "awr": "learn/awr", "awr_augmented": "learn/awr_augmented"}
 
@@ -104,6 +121,8 @@ def pack() -> Path:
         about = {key: agent.meta[key] for key in ("kind", "step", "framework")} | hashes
         parameters = {key: value for key, value in agent.parameters.items() if key != "run_dir"}
         save_agent(sample / name, agent, dtype="float16", parameters=parameters, **about)
+        if agent.meta["kind"] == "ppo":
+            learning_curve(read_metrics(f"{_RUNS}/{run}")).to_csv(sample / name / CURVE, index=False)
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())
     print(f"{show_path(sample)}: {size / 1e6:.1f} MB")
     return sample
