@@ -212,7 +212,7 @@ CLASSIC_CELLS = {
 PIECES = ("helmet", "chestplate", "pants", "boots")
 NUMBERLESS = {"bow", "sword", "pickaxe", "fireball", "iceball", *ARMOUR}  # cells without a number
 GHOSTS = {"food", "intelligence"}  # icons that upstream shows with the colours of their transparent pixels
-ALWAYS = {"health", "dexterity", "strength", "intelligence"}  # cells with an icon even at 0
+ALWAYS = {"dexterity", "strength", "intelligence"}  # cells with an icon even at 0
 GLOWS = {"sword": "sword_enchantment", "arrows": "bow_enchantment"}  # a cell, and the scalar that makes it glow
 GLOWS |= {name: name.replace("armour", "armour_enchantment") for name in ARMOUR}
 LARGEST = {"sword": 4, "pickaxe": 4, "bow": 1, "fireball": 1, "iceball": 1, **dict.fromkeys(ARMOUR, 2)}
@@ -269,7 +269,7 @@ def cell(
 
 # %% ../../nbs/world.draw.ipynb #330f564d
 def _cells(parts: Unpacked, size: int) -> np.ndarray:  # (n, 4 or 2, columns, size, size, 3) float32
-    "All needs and belongings"
+    "All needs and belongings. A health below 0, of a player who has died, is shown as 0; upstream shows another digit"
     spec, n = parts.spec, len(parts.blocks)
     out = np.zeros((n, 4 if spec is FULL else 2, spec.map_shape[1], size, size, 3), np.float32)
     for name, (row, column) in (FULL_CELLS if spec is FULL else CLASSIC_CELLS).items():
