@@ -145,7 +145,7 @@ def _up(pixels: int) -> int:
     return -(-pixels // 16) * 16
 
 # %% ../../nbs/evaluation.video.ipynb #3c5fb1ac
-H264 = {
+H264 = {  # one thread, as the number of threads changes the bytes: every machine makes the same file
     "codec": "libx264",
     "pix_fmt_in": "rgb24",
     "pix_fmt_out": "yuv420p",
@@ -153,7 +153,7 @@ H264 = {
     "bitrate": None,
     "macro_block_size": 16,
     "ffmpeg_log_level": "error",
-    "output_params": ["-crf", "26", "-preset", "veryfast", "-movflags", "+faststart", "-f", "mp4"],
+    "output_params": ["-threads", "1", "-crf", "26", "-preset", "veryfast", "-movflags", "+faststart", "-f", "mp4"],
 }
 
 
