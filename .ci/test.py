@@ -59,6 +59,7 @@ class Check:
     weight: float = 0.0  # roughly how many seconds it takes; the longest begins first
     pid: int = 0
     log: IO[bytes] | None = None  # all that the child prints
+    scratch: Path | None = None  # the child's folder for temporary files, removed when it has ended
     begun: float = 0.0
     seconds: float = 0.0  # on the clock
     cpu_seconds: float = 0.0  # of the child, and of those it started and waited for
@@ -288,7 +289,8 @@ def preload(running):
 
 def start(check):
     "Forks the child that does a check's work"
-    check.log = tempfile.TemporaryFile()
+    check.log, check.scratch = tempfile.TemporaryFile(), Path(tempfile.mkdtemp(prefix="test-"))
+    check.scratch.chmod(0o777)  # as /tmp itself: some tests work as another user
     check.begun = time.monotonic()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -298,6 +300,7 @@ def start(check):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.dup2(check.log.fileno(), 1)
         os.dup2(check.log.fileno(), 2)
+        os.environ["TMPDIR"], tempfile.tempdir = str(check.scratch), None
         end_with(check.work)
 
 
@@ -312,6 +315,7 @@ def ended(check):
     if pid:
         check.code = os.waitstatus_to_exitcode(status)
         check.cpu_seconds = usage.ru_utime + usage.ru_stime
+        shutil.rmtree(check.scratch, ignore_errors=True)
     return bool(pid)
 
 
@@ -337,6 +341,7 @@ def run(checks, running=(), at_once=1):
     except KeyboardInterrupt:
         for check in running:
             os.killpg(check.pid, signal.SIGKILL)
+            shutil.rmtree(check.scratch, ignore_errors=True)
         sys.exit("interrupted")
 
 
