@@ -92,6 +92,8 @@ def _check_spec(spec: NetSpec) -> None:
         raise ValueError("NetSpec: net 'frozen_vision' reads hidden states of frames alone, but hidden_dim is 0")
     if (spec.age_buckets or spec.on_stale != "keep") and not spec.hidden_dim:
         raise ValueError("NetSpec: age_buckets and on_stale are a hidden state's, but hidden_dim is 0: it reads none")
+    if spec.frames and spec.extras:
+        raise ValueError("NetSpec: extras are no part of a frame; set extras or frames to False")
     if spec.frames and spec.net != WORLD_MODEL:
         raise ValueError(f"NetSpec: frames is for a world model, but net is {spec.net!r}; net 'conv' reads frames")
     if spec.hidden_dim % spec.vectors:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from .encoders import first_products
 from .hidden import HiddenRows, age_bucket, with_age
 from craftax_nb.nets.rssm import (
     RSSM,
@@ -26,7 +27,6 @@ from craftax_nb.nets.rssm import (
     mixed_log_probs,
     with_action,
 )
-from .sparse import sparse_product
 from .spec import NetSpec
 from .twohot import twohot_mean, value_bins
 from ..world.codes import reals_of
@@ -39,17 +39,17 @@ __all__ = ['LARGE', 'SMALL', 'BINS', 'CodeEncoder', 'count_groups', 'CodeLogits'
 
 # %% ../../nbs/nets.world_model.ipynb #3b5fa1ac
 class CodeEncoder(nn.Module):
-    "Three layers over codes"
+    "Three layers over codes, and over the extras where the spec has them"
 
-    obs: ObsSpec
+    spec: NetSpec
     units: int
 
     @nn.compact
     def __call__(self, codes):  # (..., code width) uint8 -> (..., units)
         init = nn.initializers.variance_scaling(1.0, "fan_in", "truncated_normal")
-        kernel = self.param("kernel", init, (self.obs.obs_dim, self.units))
-        (x,) = sparse_product((kernel,), codes.reshape(-1, codes.shape[-1]))
-        x = nn.silu(nn.RMSNorm(epsilon=1e-4, name="norm")(x.reshape(*codes.shape[:-1], -1)))
+        kernel = self.param("kernel", init, (self.spec.obs_dim + self.spec.num_extras, self.units))
+        (x,) = first_products(self.spec, (kernel,), codes)
+        x = nn.silu(nn.RMSNorm(epsilon=1e-4, name="norm")(x))
         return Layer(self.units, name="layer_2")(Layer(self.units, name="layer_1")(x))
 
 # %% ../../nbs/nets.world_model.ipynb #c4d80842
@@ -138,9 +138,9 @@ def reconstruction_loss(
     out: CodeLogits,
     codes: jax.Array,  # (..., width) uint8
 ) -> jax.Array:  # (...,) nats
-    "Cross-entropies of tiles and counts, and squared errors of health and light, summed over a code"
+    "Cross-entropies of tiles and counts, and squared errors of health (points) and light (tenths), summed over a code"
     parts = code_parts(obs, codes)
-    loss = ((out.reals - parts.reals) ** 2).sum(-1)
+    loss = ((10 * (out.reals - parts.reals)) ** 2).sum(-1)
     for name in ("blocks", "items", "large", "small"):
         logits, target = getattr(out, name), getattr(parts, name)
         if target.shape[-1]:
@@ -289,5 +289,5 @@ class WorldModel(_Parts):
 def code_model(spec: NetSpec) -> WorldModel:
     "The world model of a game, over codes"
     size = RSSM_SIZES[spec.size]
-    both = CodeEncoder(spec.obs, size.units), CodeDecoder(spec.obs, size.units)
+    both = CodeEncoder(spec, size.units), CodeDecoder(spec.obs, size.units)
     return WorldModel(size, spec.num_actions, *both, hidden_reader(spec))

@@ -41,6 +41,7 @@ def dreamer_settings(
     sizes |= dict(rollout=p["num_steps"], batch=p["batch_size"], length=p["window"])
     learning["learning_rate"] = p["lr"]
     reads, asks = hidden_inputs(p, hidden) if hidden is not None else ({}, None)
+    reads["extras"] = p["extras"]
     try:
         return make_dreamer_run(p["env_name"], p["size"], p["steps"], learning, reads, hidden=asks, **sizes)
     except ValueError as e:

@@ -110,11 +110,14 @@ def _check_devices(run: DreamerRun) -> None:
 def dreamer_net(
     env_name: str,
     size: str,  # one of `nets.rssm.RSSM_SIZES`
+    extras: bool = True,  # also reads `nets.extras`, unless it sees frames
     **reads,  # `hidden_dim`, `age_buckets` and `on_stale`, of hidden states
 ) -> NetSpec:
     "The network of an agent with a world model"
     symbolic, width = env_name.replace("Pixels", "Symbolic"), RSSM_SIZES[size].units
-    return NetSpec(symbolic, width=width, net="rssm", size=size, frames=symbolic != env_name, **reads)
+    frames = symbolic != env_name
+    shape = dict(width=width, net="rssm", size=size, frames=frames, extras=extras and not frames)
+    return NetSpec(symbolic, **shape, **reads)
 
 
 def make_dreamer_run(
@@ -122,7 +125,7 @@ def make_dreamer_run(
     size: str,
     steps: int,
     learning: dict | None = None,  # fields of `Dreamer`
-    reads: dict | None = None,  # of hidden states, fields of `NetSpec`
+    reads: dict | None = None,  # `extras`, and of hidden states; as of `dreamer_net`
     **sizes,  # fields of `DreamerRun`
 ) -> DreamerRun:
     "The settings of a run on a game"
