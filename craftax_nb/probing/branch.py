@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -22,9 +21,10 @@ from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.reader import SEGMENT, Reader
 from ..play.standing import Standing, begun_at, stand
+from .bases import state_arrays
 from ..world.env import World
 from ..world.layout import ObsSpec
-from ..world.rules import as_numpy, stack
+from ..world.rules import stack
 
 # %% auto #0
 __all__ = ['Branches', 'branch', 'changes', 'agreement', 'calibration', 'plot_calibration', 'plot_changes']
@@ -93,7 +93,7 @@ def _start_plays(
 
 # %% ../../nbs/probing.branch.ipynb #a2a53ad3
 def _note_values(player: EpisodePlayer, agent: Agent, out: dict, ends: np.ndarray, clock: int, gamma: float) -> None:
-    "Notes V at the beginning, and the discounted V of the plays that are cut now, which leave their slots"
+    "Records V when the plays begin; later, records the discounted V of plays that are cut now, and frees their slots"
     for block in player.active:
         slots = np.flatnonzero(player.slot_episode[block] >= 0)
         plays = player.slot_episode[block, slots]
@@ -109,7 +109,7 @@ def _note_values(player: EpisodePlayer, agent: Agent, out: dict, ends: np.ndarra
 def _play_segment(
     player: EpisodePlayer, out: dict, ends: np.ndarray, clock: int, gamma: float, standing: Standing | None
 ) -> int:  # steps played
-    "Plays until somebody is to be cut or asked about, at most a segment, and adds up the rewards"
+    "Plays until a play is to be cut or the language model is to be asked, at most a segment, and adds up the rewards"
     playing, (age, begun) = player.slot_episode[player.slot_episode >= 0], begun_at(standing)
     steps = int(min(SEGMENT, player.reader.steps_until_due(clock + age), ends[playing].min() - clock))
     discounts = gamma ** (clock + np.arange(steps))
@@ -132,9 +132,10 @@ def _play_wave(
     "Plays what is in the slots to its end; play i is cut after `ends[i]` steps"
     columns = ("value", "played", "bootstrap", "total", "lengths", "terminated")
     out, clock = {name: np.zeros(len(ends)) for name in columns}, 0
-    held, (age, _) = standing is not None and standing.hidden_state is not None, begun_at(standing)
+    age, _ = begun_at(standing)
+    has_hidden_state = standing is not None and standing.hidden_state is not None
     while len(player.active):
-        if player.reader.due(clock + age) and not (held and clock == 0):
+        if player.reader.due(clock + age) and not (has_hidden_state and clock == 0):
             player.query()
         if clock == 0 or (ends == clock).any():
             _note_values(player, agent, out, ends, clock, gamma)
@@ -147,16 +148,14 @@ def _play_wave(
 # %% ../../nbs/probing.branch.ipynb #36fe7f27
 def _state_bytes(state) -> bytes:
     "All numbers of a state, random keys included"
-    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    leaves = jax.tree.leaves(as_numpy(state))
-    return b"".join(np.asarray(jax.random.key_data(x) if is_key(x) else x).tobytes() for x in leaves)
+    return b"".join(x.tobytes() for x in state_arrays(state).values())
 
 
 def _distinct(states: Sequence) -> tuple[list, np.ndarray]:
-    "The states that differ, and which of them each one is: plays of the same state with the same keys are the same"
-    first = {}
-    number = [first.setdefault(hashlib.sha256(_state_bytes(s)).digest(), i) for i, s in enumerate(states)]
-    kept, number = np.unique(number, return_inverse=True)
+    "The distinct states, and for each given state the number of the distinct one that equals it"
+    first_row = {}  # of each distinct state, by its hash
+    row = [first_row.setdefault(hashlib.sha256(_state_bytes(s)).digest(), i) for i, s in enumerate(states)]
+    kept, number = np.unique(row, return_inverse=True)
     return [states[i] for i in kept], number
 
 # %% ../../nbs/probing.branch.ipynb #e361cc24
@@ -181,7 +180,7 @@ def branch(
     world: World,
     states: Sequence,  # one environment each, n of them
     rollouts: int = 32,  # plays of each state
-    max_steps: int = 200,  # of a play; for what would follow stands V
+    max_steps: int = 200,  # a play that runs longer is cut, and V stands for the rest
     seed: int = 0,  # of the random keys
     labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
     gamma: float | None = None,  # discount; None: the one that V was trained with
