@@ -59,7 +59,7 @@ def play_shifted(
     rows: Mapping[str, tuple[Agent, str]],  # from `Evaluator.rows`
     shifts: list[str],
 ) -> dict[str, dict[str, Results]]:  # shift -> row's name -> results
-    "Everybody plays under each shift, once however often the job is cut"
+    "Has every row played under each shift, once however often the job is interrupted"
     out = {}
     for i, shift in enumerate(shifts, 1):
         out[shift] = {}

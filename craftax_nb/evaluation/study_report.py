@@ -113,7 +113,7 @@ def weights_of(study: StudyPlan, setting: str) -> dict[str, int]:
 def online_exploration(
     study: StudyPlan,
 ) -> pd.DataFrame:  # a row an arm; empty without PPO
-    "What PPO explored in the episodes that it stored, at equal numbers of steps; whole runs are resampled"
+    "What each arm of PPO explored in the episodes that it stored while training; intervals resample whole runs"
     arms, runs = {}, {}
     for arm, paths in agents_of(study, "ppo").items() if "ppo" in evaluated_settings(study) else ():
         parts = []

@@ -28,8 +28,8 @@ from ..world.env import World
 from ..world.layout import CLASSIC, EMPTY, FULL, ObsSpec
 
 # %% auto #0
-__all__ = ['AT_ONCE', 'ENEMIES', 'FUNCTIONS', 'COMPARISONS', 'in_chunks', 'encode_states', 'Saved', 'state_arrays', 'save_state',
-           'load_states', 'PredicateError', 'nearest_steps', 'holds', 'find_states']
+__all__ = ['AT_ONCE', 'ENEMIES', 'FUNCTIONS', 'COMPARISONS', 'in_chunks', 'encode_states', 'Saved', 'is_random_key', 'leaf_array',
+           'state_arrays', 'save_state', 'load_states', 'PredicateError', 'nearest_steps', 'holds', 'find_states']
 
 # %% ../../nbs/probing.bases.ipynb #55f910c9
 AT_ONCE = 64
@@ -68,9 +68,14 @@ class Saved:
     reference: object = None  # what it is compared with, if anything
 
 # %% ../../nbs/probing.bases.ipynb #5c6452a5
-def _is_key(x) -> bool:
-    "Whether it is one of JAX's typed random keys"
+def is_random_key(x) -> bool:
+    "Whether an array is one of JAX's typed random keys"
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def leaf_array(leaf) -> np.ndarray:
+    "A leaf of a state in numpy; a random key as the integers that it is made of"
+    return np.asarray(jax.random.key_data(leaf) if is_random_key(leaf) else leaf)
 
 
 def state_arrays(
@@ -80,8 +85,7 @@ def state_arrays(
     if isinstance(state, np.ndarray):
         return {"code": state}
     leaves, _ = jax.tree_util.tree_flatten_with_path(as_numpy(state))
-    plain = lambda x: np.asarray(jax.random.key_data(x) if _is_key(x) else x)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): plain(x) for path, x in leaves}
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf_array(x) for path, x in leaves}
 
 # %% ../../nbs/probing.bases.ipynb #50b04c58
 def _state(env_name: str, arrays: dict[str, np.ndarray]):
@@ -95,7 +99,7 @@ def _state(env_name: str, arrays: dict[str, np.ndarray]):
         if expected.get(name) != shapes.get(name):
             raise ValueError(f"{name} is {shapes.get(name, 'missing')}, expected {expected.get(name, 'none')}")
     leaves = [
-        jax.random.wrap_key_data(arrays[name]) if _is_key(x) else arrays[name]
+        jax.random.wrap_key_data(arrays[name]) if is_random_key(x) else arrays[name]
         for name, x in zip(expected, jax.tree.leaves(blank), strict=True)
     ]
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)

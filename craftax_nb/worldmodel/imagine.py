@@ -34,7 +34,7 @@ def episode_sequence(
     agent: Agent,  # with a world model
     codes: np.ndarray,  # (T, width) uint8, an episode's observations from its beginning
     action: np.ndarray,  # (T,) int, taken in each; shorter where the last ones are not known
-    hidden: Aged | None = None,  # (T, hidden_dim) raw and (T,), what an agent that reads hidden states held; None: none
+    hidden: Aged | None = None,  # (T, hidden_dim) raw and (T,) ages, the hidden states that the agent held; None: none
 ) -> Sequences:  # arrays (padded T, 1, ...)
     "An episode as the world model reads it; ValueError for an agent without a world model"
     if not agent.spec.size:
@@ -74,16 +74,16 @@ def latents_at(
     rows: np.ndarray,  # (n,) transitions of it
     seed: int = 0,  # of the draws of the latents
 ) -> dict[str, np.ndarray]:  # "deterministic" (n, deter), "stochastic" (n, stoch * classes), float32
-    "Both parts of the latent at transitions of a data set, each episode read from its beginning; without hidden states"
+    "Both parts of the latent at transitions of a data set, reading each episode from its beginning, no hidden states"
     size, episodes, steps = agent.net.size, dataset.episodes_at(rows), dataset.step_of[rows]
     deter = np.zeros((len(rows), size.deter), np.float32)
     stoch = np.zeros((len(rows), size.stoch * size.classes), np.float32)
     for number in np.unique(episodes):
-        own, episode = np.flatnonzero(episodes == number), dataset.episode(int(number))
-        read = episode_sequence(agent, episode.codes[: steps[own].max() + 1], episode.action)
-        observed = carry_episode(agent, read, jax.random.PRNGKey(seed))
-        deter[own] = np.asarray(observed.deter)[steps[own], 0]
-        stoch[own] = np.asarray(observed.stoch)[steps[own], 0].reshape(len(own), -1)
+        here, episode = np.flatnonzero(episodes == number), dataset.episode(int(number))
+        sequence = episode_sequence(agent, episode.codes[: steps[here].max() + 1], episode.action)
+        observed = carry_episode(agent, sequence, jax.random.PRNGKey(seed))
+        deter[here] = np.asarray(observed.deter)[steps[here], 0]
+        stoch[here] = np.asarray(observed.stoch)[steps[here], 0].reshape(len(here), -1)
     return {"deterministic": deter, "stochastic": stoch}
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ed9e72fc
@@ -106,10 +106,10 @@ def surprise(
 
 # %% ../../nbs/worldmodel.imagine.ipynb #3c26175f
 class Futures(NamedTuple):
-    "What a world model imagines after a state, several times"
+    "Several futures that a world model imagines after one state"
 
-    codes: np.ndarray  # (samples, horizon, width) uint8, what it holds likeliest to be seen
-    reward: np.ndarray  # (samples, horizon) float32, expected with each of these observations
+    codes: np.ndarray  # (samples, horizon, width) uint8, the likeliest observation at each step
+    reward: np.ndarray  # (samples, horizon) float32, expected together with each of these observations
     goes_on: np.ndarray  # (samples, horizon) float32, probability that the game isn't over there, times the discount
     value: np.ndarray | None = None  # (samples, horizon) float32, V of each
 
@@ -136,7 +136,7 @@ def imagine_from(
     agent: Agent,
     deter: np.ndarray,  # (n, deter), latents
     stoch: np.ndarray,  # (n, stoch, classes)
-    action: np.ndarray,  # (horizon, n) int, taken in each and after it
+    action: np.ndarray,  # (horizon, n) int, taken at the latent and at each step after it
     key: jax.Array,
     samples: int,
 ) -> Futures:  # arrays (n * samples, horizon, ...)
@@ -161,8 +161,8 @@ def imagine_futures(
         raise ValueError(f"begin is {begin} and horizon {horizon}, but the episode has {len(action)} actions")
     key_look, key_imagine = jax.random.split(jax.random.PRNGKey(seed))
     observed = carry_episode(agent, episode_sequence(agent, codes[: begin + 1], action, hidden), key_look)
-    coming = np.asarray(action)[begin : begin + horizon, None]
-    return imagine_from(agent, observed.deter[begin], observed.stoch[begin], coming, key_imagine, samples)
+    next_actions = np.asarray(action)[begin : begin + horizon, None]
+    return imagine_from(agent, observed.deter[begin], observed.stoch[begin], next_actions, key_imagine, samples)
 
 # %% ../../nbs/worldmodel.imagine.ipynb #444a93df
 NEEDS = ("food", "drink", "energy")
