@@ -228,7 +228,7 @@ def verdict(
 
 # %% ../../nbs/evaluation.ablations.ipynb #cb33d320
 def _use_text(actor: bool, critic: bool | None) -> str:
-    "Who uses what the model says; `critic` None: it was not measured"
+    "Words for whether actor and critic use what the model says; `critic` None: it was not measured"
     if critic is None:
         return f"The agent {'uses' if actor else 'shows no sign of using'} what the model says"
     if actor and critic:

@@ -86,22 +86,17 @@ def common_world(
 def agent_table(
     agents: Mapping[str, Agent],  # by name
 ) -> pd.DataFrame:  # one row an agent
-    "What is known of each agent: its kind, step, network, the language model that it reads, the revision"
+    "A table of the agents: kind, step, network, the language model that each reads, and the revision that trained it"
     import pandas as pd
 
-    rows = [
-        {
-            "agent": name,
-            "kind": agent.meta["kind"],
-            "step": agent.meta["step"],
-            "network": agent.foreign.name if agent.foreign else f"{spec.net} {spec.depth} x {spec.width}",
-            "reads": agent.recipe.model if agent.recipe else "",
-            "git": agent.meta.get("git", ""),
-        }
-        for name, agent in agents.items()
-        for spec in (agent.spec,)
-    ]
-    return pd.DataFrame(rows).set_index("agent")
+    rows = []
+    for name, agent in agents.items():
+        spec, meta = agent.spec, agent.meta
+        network = agent.foreign.name if agent.foreign else f"{spec.net} {spec.depth} x {spec.width}"
+        language_model = agent.recipe.model if agent.recipe else ""
+        rows.append((name, meta["kind"], meta["step"], network, language_model, meta.get("git", "")))
+    columns = ["agent", "kind", "step", "network", "reads", "git"]
+    return pd.DataFrame(rows, columns=columns).set_index("agent")
 
 # %% ../../nbs/evaluation.agents.ipynb #7923dc91
 def make_labeller(

@@ -101,7 +101,7 @@ def explored(
     episodes: Iterable[Episode],  # at least one
     most_steps: int = 0,  # count the first so many steps of each episode, so that all had as many; 0: all
 ) -> Explored:
-    "What these episodes explored; ValueError where there are none"
+    "Counts what these episodes explored, in their first `most_steps` steps; ValueError where there are no episodes"
     rows = []
     for e in episodes:
         steps = min(len(e), most_steps or len(e))
@@ -117,7 +117,7 @@ def explored(
 def ratio_interval(
     numerator: np.ndarray,  # (episodes,)
     denominator: np.ndarray,  # (episodes,), above 0
-    run: np.ndarray | None = None,  # (episodes,), which run each is of; None: each stands for itself
+    run: np.ndarray | None = None,  # (episodes,), the run of each episode; None: each counts as a run of its own
 ) -> tuple[float, float, float]:  # ratio of the sums, and its 95 % interval; NaN for a single run or episode
     "A ratio of sums over episodes with its percentile bootstrap interval, where whole runs are resampled"
     _, index = np.unique(np.arange(len(numerator)) if run is None else np.asarray(run), return_inverse=True)
@@ -131,7 +131,7 @@ def ratio_interval(
 # %% ../../nbs/evaluation.exploration.ipynb #86b08350
 def exploration_table(
     arms: Mapping[str, Explored],
-    runs: Mapping[str, np.ndarray] | None = None,  # arm -> (episodes,), which run each is of; None: not known
+    runs: Mapping[str, np.ndarray] | None = None,  # arm -> (episodes,), the run of each episode; None: not known
 ) -> pd.DataFrame:  # a row an arm
     "Distinct tiles and floors an episode, and achievements per thousand steps, each with its 95 % interval"
     rows = []

@@ -81,7 +81,7 @@ class Evaluator:
         return cls(run.dir / "episodes", **named)
 
     def key(self, name: str, agent: Agent, prompt: str = "", shift: str = "") -> dict:
-        "What decides an agent's results"
+        "The key of an agent's results: everything that decides them"
         weights = {"agent": name, "weights": agent.meta.get("files", {}), "step": agent.meta["step"]}
         settings = {"seed": self.seed, "max_steps": self.max_steps, "cadence": self.cadence, "prompt": prompt}
         settings |= {"craftax_version": agent.world.craftax_version} | ({"shift": shift} if shift else {})
@@ -191,7 +191,7 @@ def evaluation_metrics(
     results: Results,
     percentiles: np.ndarray | None = None,  # of hidden states
 ) -> dict[str, float]:
-    "What a job logs about one agent"
+    "The metrics that a job logs about one agent"
     metrics = {"episode_return": results.returns.mean(), "length": results.lengths.mean(), "seconds": results.seconds}
     if percentiles is not None:
         metrics["hidden_states"] = len(percentiles)
@@ -206,7 +206,7 @@ def table_notes(
     seed: int,
     max_steps: int,
 ) -> str:  # Markdown
-    "What a reader must know about the table of an evaluation"
+    "The notes below the table of an evaluation: what its numbers are, and which of them are too few or lower bounds"
     notes = [f"Mean [95 % interval], all on the same worlds, seed {seed}; {max_return:g} is the maximum."]
     notes.append(
         "The last column: how many episodes would settle a difference of one point of return to "

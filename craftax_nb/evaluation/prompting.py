@@ -69,7 +69,7 @@ def golden_states(
 # %% ../../nbs/evaluation.prompting.ipynb #2f12f298
 @dataclass(frozen=True, eq=False)
 class PromptAnswer:
-    "What a language model does in a state under a system text"
+    "A language model's answer in one state under a system text, and its scores of the actions"
 
     text: str  # that it wrote
     action: int  # that the text names; -1: none, `failure` says why

@@ -73,7 +73,7 @@ PROTOCOL = FileSchema(  # protocol.json
 # %% ../../nbs/evaluation.protocol.ipynb #c88b2597
 @dataclass(frozen=True)
 class Protocol:
-    "What a study will compare; raises `ProtocolError` for a comparison of an arm that there isn't"
+    "The plan of a study: its arms and comparisons; raises `ProtocolError` for a comparison with an unknown arm"
 
     question: str  # a sentence
     outcome: str  # what is compared, with its unit: "mean return of evaluation episodes"

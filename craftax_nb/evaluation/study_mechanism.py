@@ -79,7 +79,7 @@ def follows(
 def linked_mechanism(
     study: StudyPlan,
 ) -> pd.DataFrame:  # a row for each change that the arm with words was told about
-    "What V and the policy do with the words, whether V is right about such states, and what the critic's layer knows"
+    "For each change: do V and the policy follow the words, is V right about such states, does the critic hold the fact"
     table = mechanism_table(study)
     arms = {paths[0]: arm for arm, paths in agents_of(study, settings_of_study(study)[0]).items()}
     if not len(table) or "words" not in arms.values():
@@ -136,6 +136,6 @@ def linked_sentences(
 def mechanism_parts(
     study: StudyPlan,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:  # name -> table; sentences
-    "What the study's probes say about the words: the linked table, the moves of V and the policy, and sentences"
+    "The part of a study's report about the words: the linked table, the moves of V and the policy, and sentences"
     moves, linked = mechanism_table(study), linked_mechanism(study)
     return {"probes": linked, "mechanism": moves}, linked_sentences(linked) + mechanism_sentences(moves)

@@ -151,7 +151,7 @@ def study_findings(
 
 # %% ../../nbs/evaluation.study_report.ipynb #b7a1dbe9
 def _kept_sentences(kept: pd.DataFrame, setting: str) -> list[str]:
-    "What the arm with words and the constant one keep under each shift"
+    "Sentences about the share of the return that the arms words and constant keep under each shift"
     lines = []
     for row in kept[(kept["setting"] == setting) & kept["arm"].isin(("words", "constant"))].itertuples():
         share = f"{100 * row.kept:.0f} % of its return [{100 * row.low:.0f}, {100 * row.high:.0f}]"

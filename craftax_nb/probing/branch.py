@@ -36,7 +36,7 @@ class Branches:
 
     value: np.ndarray  # (n,) float32, V of the states
     played: np.ndarray  # (n, rollouts) float64, discounted reward until the end or the cut
-    bootstrap: np.ndarray  # (n, rollouts) float64, V at the cut, discounted; 0 for who died
+    bootstrap: np.ndarray  # (n, rollouts) float64, V at the cut, discounted; 0 where the player died
     total: np.ndarray  # (n, rollouts) float32, reward until the end or the cut, not discounted
     lengths: np.ndarray  # (n, rollouts) int32, steps
     terminated: np.ndarray  # (n, rollouts) bool; the others were cut
@@ -222,14 +222,14 @@ def _branches(waves: list[dict], rollouts: int, number: np.ndarray, gamma: float
 # %% ../../nbs/probing.branch.ipynb #e8a0a80c
 def changes(
     branches: Branches,
-    reference: Sequence[int],  # (n,) the row that each state is compared with; its own: none
+    reference: Sequence[int],  # (n,) the row that each state is compared with; its own row: it is itself a reference
     level: float = 0.95,
-    bootstrap: bool = True,  # False: what was played only, without V's promise at the cut
+    bootstrap: bool = True,  # False: count only rewards that were played, without V at the cut
     base: Sequence | None = None,  # (n,) what each state was made from; None: its reference
 ) -> (
     pd.DataFrame
 ):  # one row a state with a reference: state, reference, base, dV, dMC, se, low, high, significant, agrees
-    "What an edit changes, by V and by the plays; ValueError for a single play a state, or rows that aren't there"
+    "The changes of V and of the mean return from each reference to its state, with a t interval and whether they agree"
     from scipy.special import stdtrit
 
     plays, reference = branches.returns if bootstrap else branches.played, np.asarray(reference)

@@ -83,7 +83,7 @@ def idle_codes(
     steps: int,
     seed: int = 0,
 ) -> np.ndarray:  # (n, plays, steps, width) uint8
-    "What an idle player sees after each step; who has died sees the last of it"
+    "The observations of an idle player after each step; after a death the last observation is repeated"
     n, idle = len(states), Idle()
     together = jax.tree.map(lambda x: x[np.repeat(np.arange(n), plays)], stack(states))
     keys = episode_keys(seed, np.tile(np.arange(plays), n))
@@ -102,7 +102,7 @@ def imagined_codes(
     steps: int,
     seed: int = 0,
 ) -> np.ndarray:  # (n, samples, steps, width) uint8
-    "What a world model expects an idle player to see after each step"
+    "The observations that a world model expects for an idle player after each step"
     key_look, key = jax.random.split(jax.random.PRNGKey(seed))
     latents = []  # of each code, both parts of the latent
     for code in codes:

@@ -84,7 +84,7 @@ def key_map(
     for key, action in (changes or {}).items():
         if action and action not in world.action_names:
             raise ValueError(
-                f"key {key!r} is to mean {action!r}, which {world.env_name} has not; "
+                f"key {key!r} stands for {action!r}, but {world.env_name} has no such action; "
                 f"it has {', '.join(world.action_names)}"
             )
         keys[(key.lower() if len(key) == 1 else key).replace(" ", "space")] = action
@@ -226,7 +226,7 @@ class Player(widgets.VBox):
 # %% ../../nbs/widgets.play.ipynb #666053d3
 @patch
 def _side(self: Player) -> widgets.Widget:
-    "What is beside the picture"
+    "The widgets beside the picture: status, text, a note to write, and buttons"
     self.status, self.text = (widgets.HTML(layout={"width": "100%"}) for _ in range(2))
     self.note = widgets.Text(placeholder="what matters here", layout={"width": "auto"})
     step, episode = "Marks this state as an example, with the note", "Marks the whole episode, with the note"
@@ -296,7 +296,7 @@ def player(
 
 # %% ../../nbs/widgets.play.ipynb #2c4d2d15
 def still(view: Player):  # a matplotlib figure
-    "A picture of the player, for readers without a kernel"
+    "A figure of the player widget, for readers without a kernel"
     import matplotlib.pyplot as plt
 
     game, signs = view.game, {}

@@ -49,7 +49,7 @@ __all__ = ['DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 
 
 # %% ../../nbs/worldmodel.train.ipynb #04a93af1
 class DreamerProgress(NamedTuple):
-    "What a run needs to go on, besides its replay"
+    "The state that a run needs to go on, besides its replay"
 
     learner: DreamerState
     envs: Envs
