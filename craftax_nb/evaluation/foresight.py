@@ -40,7 +40,7 @@ def _replayed(evaluator, agent: Agent) -> tuple[list[Episode], list[Aged | None]
     options = dict(max_steps=steps, record=episodes, slots=evaluator.slots, cadence=evaluator.cadence)
     played = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **options)
     recorded = []
-    for record in played.recordings:  # an evaluation records no achievements, and an episode must have some
+    for record in played.recordings:  # an evaluation doesn't record achievements, which an episode must have
         no_achievements = np.zeros((len(record.action), 1), bool)
         recorded.append(to_episode(record._replace(achievements=no_achievements)))
     return recorded, [_held(record) for record in played.recordings]

@@ -62,8 +62,7 @@ def play_policy(
             if not parts:
                 raise
             limit = str(e)
-            player.blocks[0] = player.blocks[0]._replace(alive=np.zeros(player.size, bool))
-            ended |= {number: end for number, end in player.take_ended().items() if number in parts}
+            ended |= {number: end for number, end in _cut_running(player).items() if number in parts}
             break
         for row in np.flatnonzero(playing >= 0):
             parts.setdefault(int(playing[row]), []).append(episode_steps(record, row))
@@ -73,6 +72,12 @@ def play_policy(
         each_step(steps, len(ended))
     recordings = [join_steps(parts[e], ended[e]["codes"]) for e in sorted(ended)]
     return gather_results(world, seed, ended, recordings, time.time() - began, max_steps), limit
+
+# %% ../../nbs/evaluation.language.ipynb #a7d5a933
+def _cut_running(player: EpisodePlayer) -> dict[int, dict]:
+    "Cuts all running episodes; gives their ends as `EpisodePlayer.take_ended` does"
+    player.blocks[0] = player.blocks[0]._replace(alive=np.zeros(player.size, bool))
+    return player.take_ended()
 
 # %% ../../nbs/evaluation.language.ipynb #ec024ba0
 def cut_like(

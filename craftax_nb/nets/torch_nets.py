@@ -84,7 +84,7 @@ class TorchActorCritic(nn.Module):
         spec: NetSpec,
         seeds: int | Sequence[int] = 0,  # of the initial weights
         heads: Mapping[str, int] | None = None,  # further trunks and their outputs; the Flax twin has none of them
-        whole: bool = False,  # True: first layers multiply with all columns, as suits a GPU; False: with the batch's own
+        whole: bool = False,  # True: first layers multiply with all columns, as suits a GPU; False: with a batch's own
     ):
         super().__init__()
         self.spec, self.whole = spec, whole

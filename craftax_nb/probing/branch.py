@@ -233,32 +233,29 @@ def changes(
     from scipy.special import stdtrit
 
     plays, reference = branches.returns if bootstrap else branches.played, np.asarray(reference)
+    _check_references(plays, reference)
+    state = np.flatnonzero(reference != np.arange(len(plays)))
+    its_reference = reference[state]
+    moved = plays[state] - plays[its_reference]
+    dmc, error = moved.mean(1), _standard_error(moved)
+    half = stdtrit(plays.shape[1] - 1, (1 + level) / 2) * error
+    dv = (branches.value[state] - branches.value[its_reference]).astype(np.float64)
+    base = its_reference if base is None else np.asarray(base)[state]
+    table = pd.DataFrame({"state": state, "reference": its_reference, "base": base, "dV": dv, "dMC": dmc, "se": error})
+    table["low"], table["high"] = dmc - half, dmc + half
+    table["significant"] = np.abs(dmc) > half
+    table["agrees"] = table["significant"] & (np.sign(dv) == np.sign(dmc))
+    return table
+
+# %% ../../nbs/probing.branch.ipynb #5d928122
+def _check_references(plays: np.ndarray, reference: np.ndarray) -> None:
+    "ValueError for a single play of each state, or references that aren't rows of the plays"
     n, rollouts = plays.shape
     if rollouts < 2 or reference.shape != (n,) or not ((reference >= 0) & (reference < n)).all():
         raise ValueError(
             f"{rollouts} plays of {n} states and references of shape {reference.shape}; "
             f"expected at least 2 plays, and a row from 0 to {n - 1} for each state"
         )
-    state = np.flatnonzero(reference != np.arange(n))
-    back = reference[state]
-    moved = plays[state] - plays[back]
-    change, error = moved.mean(1), _standard_error(moved)
-    half = stdtrit(rollouts - 1, (1 + level) / 2) * error
-    value = (branches.value[state] - branches.value[back]).astype(np.float64)
-    table = pd.DataFrame(
-        {
-            "state": state,
-            "reference": back,
-            "base": back if base is None else np.asarray(base)[state],
-            "dV": value,
-            "dMC": change,
-            "se": error,
-        }
-    )
-    table["low"], table["high"] = change - half, change + half
-    table["significant"] = np.abs(change) > half
-    table["agrees"] = table["significant"] & (np.sign(value) == np.sign(change))
-    return table
 
 # %% ../../nbs/probing.branch.ipynb #d57e7afc
 def _rank_correlation(x, y) -> float:

@@ -19,6 +19,7 @@ from ..data.golden import Golden, golden, mark
 from ..jobs.files import show_path
 from ..jobs.markup import tag
 from .game import Game
+from .panels import plain
 from ..world.draw import draw, png
 from ..world.env import World
 from ..world.text import TEXT_FORMATS, describe
@@ -100,13 +101,9 @@ def key_table(keys: dict[str, str]) -> Markup:
     for key, action in keys.items():
         signs.setdefault(action, []).append(tag("kbd", SIGNS.get(key, key), style=style))
     whole = "break-inside:avoid"
-    cells = [tag("div", Markup(" ").join(keys), f" {_plain(action)}", style=whole) for action, keys in signs.items()]
+    cells = [tag("div", Markup(" ").join(keys), f" {plain(action)}", style=whole) for action, keys in signs.items()]
     return tag("div", cells, class_="craftax-keys", style="columns:5 150px;font-size:12px;line-height:19px")
 
-
-def _plain(name: str) -> str:
-    "A name with spaces"
-    return name.replace("_", " ")
 
 # %% ../../nbs/widgets.play.ipynb #b0e4be28
 SCREEN_MODULE = """
@@ -181,11 +178,11 @@ def play_status_html(
 ) -> Markup:
     "The last action and its reward, the return and the achievements so far, and where the episode was saved"
     action, reward, new = game.last
-    did = (tag("b", _plain(action)), f", reward {reward:+.1f}") if action else "a new world"
-    unlocks = (", unlocks ", tag("b", ", ".join(map(_plain, new)))) if new else ()
+    did = (tag("b", plain(action)), f", reward {reward:+.1f}") if action else "a new world"
+    unlocks = (", unlocks ", tag("b", ", ".join(map(plain, new)))) if new else ()
     saved = f" {saved_words(game)}. Press Enter for a new world."
     names = game.world.achievement_names
-    done = [_plain(name) for name, unlocked in zip(names, game.unlocked, strict=True) if unlocked]
+    done = [plain(name) for name, unlocked in zip(names, game.unlocked, strict=True) if unlocked]
     count = f", {len(done)} of {len(names)} achievements: {', '.join(done) or 'none yet'}"
     lines = [
         tag("div", "step ", tag("b", game.step), ": ", did, unlocks),
@@ -301,7 +298,7 @@ def still(view: Player):  # a matplotlib figure
 
     game, signs = view.game, {}
     for key, action in view.actions.items():
-        signs.setdefault(_plain(action), []).append(SIGNS.get(key, key))
+        signs.setdefault(plain(action), []).append(SIGNS.get(key, key))
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), dpi=64, width_ratios=(1, 1.3), layout="constrained")
     plt.close(fig)  # shown where it is returned, not twice
     left.imshow(draw(game.codes, 24), interpolation="nearest")

@@ -287,19 +287,24 @@ def judge(
         needs = "hidden states: give one" if hidden is None else "no hidden states: give none"
         raise ValueError(f"{reading.name} reads {needs}")
     hidden = None if hidden is None else Aged(np.asarray(hidden, np.float32)[None], np.array([age], np.int32))
-    if not reading.memories:
-        probs, value = _apply(reading.agent, codes[None], hidden)
-        return np.asarray(probs[0]), float(value[0])
+    if reading.memories:
+        probs, value = _judge_with_memory(trace, reading, step, codes, hidden)
+        return np.asarray(probs), float(value)
+    probs, value = _apply(reading.agent, codes[None], hidden)
+    return np.asarray(probs[0]), float(value[0])
+
+# %% ../../nbs/widgets.trace.ipynb #ec4c8215
+def _judge_with_memory(trace: Trace, reading: Reading, step: int, codes: np.ndarray, hidden: Aged | None):
+    "Policy and V of a recurrent agent, which is carried from its block's beginning up to the step"
     start = step - step % BLOCK_SIZE
     if hidden is not None:
         before = reading.aged(start, step)
         hidden = _padded(Aged(*(np.concatenate(pair) for pair in zip(before, hidden, strict=True))))
-    along = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
+    block = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
     memory, first = reading.memories[start // BLOCK_SIZE], np.arange(BLOCK_SIZE) + start == 0
     actions = _padded(_for_states(trace.episode.action[start:step], step + 1 - start))
-    *out, _ = _apply_along(reading.agent, along, hidden, actions, memory, first)
-    probs, value = _row(out, step - start)
-    return np.asarray(probs), float(value)
+    *out, _ = _apply_along(reading.agent, block, hidden, actions, memory, first)
+    return _row(out, step - start)
 
 # %% ../../nbs/widgets.trace.ipynb #0d5a98c8
 @jax.jit

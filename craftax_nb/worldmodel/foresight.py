@@ -18,7 +18,7 @@ from ..nets.agent import Agent
 from ..nets.hidden import Aged
 from ..nets.twohot import twohot_mean, value_bins
 from ..world.layout import EMPTY, ObsSpec
-from .imagine import NEEDS, Futures, carry_episode, episode_sequence, imagine_from
+from .imagine import Futures, carry_episode, code_errors, episode_sequence, imagine_from
 
 # %% auto #0
 __all__ = ['LONGEST', 'FORESIGHT_TITLES', 'Play', 'along_episode', 'along_play', 'foresee', 'mob_places', 'code_scores',
@@ -132,17 +132,15 @@ def code_scores(
     valid: np.ndarray,  # (n, horizon) bool
 ) -> dict[str, np.ndarray]:  # (horizon,) each
     "Share of tiles and of mobs that are right, and the mean error of the needs"
-    spec, happened = ObsSpec.of(happened), happened[:, None]
+    happened = happened[:, None]
     weight = np.broadcast_to(valid[:, None], predicted.shape[:3])
     total = lambda x: (x * weight).sum((0, 1))
-    blocks, counts = spec.slices["blocks"], spec.slices["counts"].start
-    needs = [counts + spec.count_names.index(name) for name in NEEDS]
-    tiles = (predicted[..., blocks] == happened[..., blocks]).mean(-1)
-    error = np.abs(predicted[..., needs].astype(int) - happened[..., needs]).mean(-1)
+    errors = code_errors(predicted, happened)
     expected, seen = mob_places(predicted), mob_places(happened)
     with np.errstate(invalid="ignore"):  # no mob was seen or foreseen
         mobs = total((expected & seen).sum(-1)) / total((expected | seen).sum(-1))
-        return {"tiles": total(tiles) / weight.sum((0, 1)), "mobs": mobs, "needs": total(error) / weight.sum((0, 1))}
+        tiles, needs = (total(errors[part]) / weight.sum((0, 1)) for part in ("tiles", "needs"))
+    return {"tiles": tiles, "mobs": mobs, "needs": needs}
 
 # %% ../../nbs/worldmodel.foresight.ipynb #fb6c6d52
 def number_scores(

@@ -24,7 +24,7 @@ from .losses import divergence
 
 # %% auto #0
 __all__ = ['NEEDS', 'episode_sequence', 'held_along', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from',
-           'imagine_futures', 'compare_futures']
+           'imagine_futures', 'code_errors', 'compare_futures']
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ff9338c6
 _PADDED = 256  # steps
@@ -168,13 +168,15 @@ def imagine_futures(
 NEEDS = ("food", "drink", "energy")
 
 
-def _shares_right(spec: ObsSpec, predicted: np.ndarray, happened: np.ndarray) -> dict[str, np.ndarray]:
-    "Share of tiles that are right, and the mean error of the needs: (..., horizon, width) -> (horizon,) each"
-    equal = predicted[..., spec.slices["blocks"]] == happened[..., spec.slices["blocks"]]
-    places = [spec.slices["counts"].start + spec.count_names.index(name) for name in NEEDS]
-    error = np.abs(predicted[..., places].astype(int) - happened[..., places])
-    mean = lambda x: x.mean(-1).reshape(-1, x.shape[-2]).mean(0)
-    return {"tiles": mean(equal), "needs": mean(error)}
+def code_errors(
+    predicted: np.ndarray,  # (..., width) uint8
+    happened: np.ndarray,  # (..., width) uint8
+) -> dict[str, np.ndarray]:  # (...,) each: "tiles" and "needs"
+    "Share of tiles that are right, and the mean error of food, drink and energy, for each predicted code"
+    spec = ObsSpec.of(happened)
+    tiles = predicted[..., spec.slices["blocks"]] == happened[..., spec.slices["blocks"]]
+    needs = [spec.slices["counts"].start + spec.count_names.index(name) for name in NEEDS]
+    return {"tiles": tiles.mean(-1), "needs": np.abs(predicted[..., needs].astype(int) - happened[..., needs]).mean(-1)}
 
 
 def compare_futures(
@@ -183,9 +185,8 @@ def compare_futures(
     happened: np.ndarray,  # (horizon, width) uint8, the observations that came
 ) -> pd.DataFrame:  # a row for each step
     "Share of tiles that are right and mean error of the needs, of the futures and of standing still"
-    spec = ObsSpec.of(happened)
-    still = np.broadcast_to(seen, happened.shape)
-    both = {"imagined": futures.codes, "standing still": still}
-    columns = {name: _shares_right(spec, x, happened) for name, x in both.items()}
-    table = {f"{part}, {name}": x for name, parts in columns.items() for part, x in parts.items()}
+    table = {}
+    for guess, codes in (("imagined", futures.codes), ("standing still", np.broadcast_to(seen, happened.shape))):
+        for part, x in code_errors(codes, happened).items():
+            table[f"{part}, {guess}"] = x.reshape(-1, len(happened)).mean(0)
     return pd.DataFrame(table, index=pd.RangeIndex(1, len(happened) + 1, name="steps ahead"))
