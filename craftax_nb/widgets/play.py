@@ -104,7 +104,6 @@ def key_table(keys: dict[str, str]) -> Markup:
     cells = [tag("div", Markup(" ").join(keys), f" {plain(action)}", style=whole) for action, keys in signs.items()]
     return tag("div", cells, class_="craftax-keys", style="columns:5 150px;font-size:12px;line-height:19px")
 
-
 # %% ../../nbs/widgets.play.ipynb #b0e4be28
 SCREEN_MODULE = """
 function render({ model, el }) {
