@@ -76,9 +76,13 @@ def without_unseen(
     agent: Agent,  # trained by PPO
     initial: dict,  # its parameters before training
 ) -> Agent:
-    "The agent with zeros for the weights of inputs that it never saw in training, which still are as at the beginning"
-    zeroed = lambda x, start: np.where((x == start).all(-1, keepdims=True), 0, x).astype(x.dtype)
-    return replace(agent, params=jax.tree.map(lambda x, y: zeroed(x, y) if x.ndim == 2 else x, agent.params, initial))
+    "The agent with zeros for the weights of inputs that it never saw: those that training left at their initial values"
+
+    def zero_unchanged_rows(x, start):
+        unchanged = (x == start).all(-1, keepdims=True)
+        return np.where(unchanged, 0, x).astype(x.dtype) if x.ndim == 2 else x
+
+    return replace(agent, params=jax.tree.map(zero_unchanged_rows, agent.params, initial))
 
 
 def _packed(run: str) -> Agent:
@@ -154,7 +158,7 @@ def with_hidden_states(
     record: Record,  # of one episode
     labeller: Labeller,
 ) -> Record:
-    "The record of a plain agent with the hidden states of what it saw: those who read language have values then too"
+    "The record with hidden states for what a plain agent saw, so that agents that read them can value its states too"
     if record.hidden_state is not None:
         return record
     step, cadence = np.arange(len(record.codes)), labeller.recipe.cadence

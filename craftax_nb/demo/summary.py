@@ -57,7 +57,7 @@ TITLES = {
 TABLES = {"evaluate": ["table.csv"], "ablate": ["table.csv"], "probe": ["verdicts.csv", "language.csv"]}
 
 # %% ../../nbs/demo.summary.ipynb #a6f62843
-WORDS = {  # conclusions of steps whose run has numbers only
+WORDS = {  # sentences for steps whose run left numbers, but no conclusion
     "label": "{labels:,} hidden states were made, one for each distinct text, in {seconds:.0f} s.",
     "inspect": "V of the state at step {step} of episode {episode} is {value:.2f}.",
 }
@@ -67,7 +67,7 @@ def conclusion(
     name: str,  # the step's name
     summary: dict,  # of the run's status
 ) -> str:  # "" where neither the run nor `WORDS` has one
-    "What a step came to, in words"
+    "The conclusion of a step in words: the run's own, or a sentence made from its numbers"
     try:
         return summary.get("conclusion") or WORDS.get(name, "").format(**summary)
     except (KeyError, ValueError, TypeError):  # a run of another version has other numbers
@@ -172,7 +172,7 @@ def write_summary(
     folder: Path,  # of the chain, one folder a step in it
     steps: list[ChainStep],
 ) -> Path:  # folder/summary.html
-    "Writes the page atomically"
+    "Writes the summary page of a chain of runs, whole or not at all"
     seconds = lambda step: read_json(folder / "notebooks" / f"{step.name}.json")["seconds"]
     times = pd.DataFrame([{"step": s.name, "notebook": s.notebook, "seconds": seconds(s)} for s in steps])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

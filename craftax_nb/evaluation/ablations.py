@@ -27,12 +27,12 @@ __all__ = ['MEASURES', 'CRITIC', 'HeldOut', 'held_out_states', 'offline_scores',
 # %% ../../nbs/evaluation.ablations.ipynb #e0a1ebae
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    "Transitions of held-out episodes, and the states whose labels they hold"
+    "Transitions of held-out episodes, and the labelled states whose hidden states the agent reads there"
 
     codes: np.ndarray  # (n, width) uint8
     action: np.ndarray  # (n,) int, of the data
     episode: np.ndarray  # (n,) int
-    row: np.ndarray  # (n,) int, which label
+    row: np.ndarray  # (n,) int, the row in `hidden` of the label that each transition has
     hidden: np.ndarray  # (m, dim) float32, the stored labels
     label_codes: np.ndarray  # (m, width) uint8, of the states that were labelled
     label_past: np.ndarray | None = None  # (history, m, width) uint8, for a recipe with a history
@@ -126,9 +126,8 @@ def offline_scores(
         "accuracy": (log_probs.argmax(-1) == held.action).astype(float),
         "log_likelihood": log_probs[np.arange(len(held.action)), held.action].astype(float),
     }
-    if (
-        held.target is not None and np.nanstd(held.target) > 0
-    ):  # its mean over steps is 1 - mean squared error / variance
+    returns_vary = held.target is not None and np.nanstd(held.target) > 0
+    if returns_vary:  # the mean of this score over steps is 1 - mean squared error / variance
         scores["explained_variance"] = 1 - np.square(values - held.target) / np.nanvar(held.target)
     return scores
 
@@ -177,7 +176,7 @@ def _measure_rows(
     arms, episode = {arm: x[known] for arm, x in arms.items()}, None if episode is None else episode[known]
     ends = interval if episode is None else (lambda x, level=0.95: clustered_interval(x, episode, level))
     n = len(arms["real"]) if episode is None else len(np.unique(episode))
-    enough = 2.0 ** (1 - n) <= 1 - level  # else n gains of the same sign can be chance
+    enough = 2.0 ** (1 - n) <= 1 - level  # with fewer episodes, n gains of the same sign can be chance
     rows = []
     for arm, values in arms.items():
         gain, (low, high) = arms["real"] - values, ends(values)
@@ -192,11 +191,11 @@ def _measure_rows(
 # %% ../../nbs/evaluation.ablations.ipynb #84ef7a64
 @dataclass(frozen=True)
 class Verdict:
-    "What the intervals settle"
+    "What the intervals of an ablation settle, as answers and as a sentence"
 
     used: bool  # real and shuffled hidden states differ in some measure of the actor
-    helps: bool | None  # real ones give a higher return than each that carries nothing; None: not measured
-    hurts: bool | None  # real ones give a lower return than some that carries nothing
+    helps: bool | None  # real ones give a higher return than every content-free arm; None: not measured
+    hurts: bool | None  # real ones give a lower return than some content-free arm; None: not measured
     sentence: str
     critic: bool | None = None  # real and shuffled ones differ in how well the critic predicts; None: not measured
 
@@ -229,7 +228,7 @@ def verdict(
 
 # %% ../../nbs/evaluation.ablations.ipynb #cb33d320
 def _use_text(actor: bool, critic: bool | None) -> str:
-    "Who uses what the model says; `critic` None: it was not measured"
+    "Words for whether actor and critic use what the model says; `critic` None: it was not measured"
     if critic is None:
         return f"The agent {'uses' if actor else 'shows no sign of using'} what the model says"
     if actor and critic:
@@ -274,14 +273,14 @@ def ablate(
     max_steps: int = 10_000,
     slots: int = 256,
     other: Callable | None = None,  # another recipe's labeller, for the arm "other"
-    done: Callable = lambda arm, play: play(),  # may keep what was played: arm, () -> Results; gives Results
-    known: Familiarity | None = None,  # how far training labels lie from each other, to measure the arms' by
+    done: Callable = lambda arm, play: play(),  # gives an arm's Results: `play()`, or those that it kept from before
+    known: Familiarity | None = None,  # of the agent's training labels, to say how unusual an arm's hidden states are
 ) -> tuple[pd.DataFrame, Verdict]:
-    'Every arm offline and online. ValueError as `arm_labeller`, or without the arms "real" and "shuffled"'
+    'Measures every arm offline and online; ValueError as `arm_labeller`, or without the arms "real" and "shuffled"'
     from craftax_nb.evaluation.rollout import evaluate_agent
 
     _check_ablation(agent, labeller, arms)
-    bank = held.hidden[np.random.default_rng(seed).permutation(held.row)]  # as often as transitions hold them
+    bank = held.hidden[np.random.default_rng(seed).permutation(held.row)]  # each as often as transitions have it
     labellers = {arm: arm_labeller(arm, agent, labeller, bank, other, seed) for arm in arms}
     past = () if held.label_past is None else (held.label_past,)
     offline, online, unfamiliar = {}, {}, {}

@@ -29,7 +29,7 @@ def named_checkpoints(
     names: str,  # checkpoints, run folders, artifacts, separated by commas
     every_step: bool = True,  # a run folder means each step that it kept; False: its newest
 ) -> dict[str, Path]:  # row's name -> checkpoint folder
-    "The checkpoint folders that names mean; CheckpointError, one sentence, where there is none"
+    "The checkpoint folders that names stand for; CheckpointError, one sentence, for a name without a checkpoint"
     out = {}
     for name in split_paths(str(names)):
         newest = _find(name)
@@ -60,7 +60,7 @@ def check_names(
     every_step: bool = True,
     accept_unfinished: bool = False,  # take checkpoints of runs that did not finish, and say so
 ) -> None:
-    "ParameterError, one sentence, for a name that means no checkpoint, or one of a run that did not finish"
+    "ParameterError, one sentence, for a name without a checkpoint, or a checkpoint of a run that did not finish"
     try:
         folders = named_checkpoints(names, every_step).values()
     except CheckpointError as e:
@@ -86,22 +86,17 @@ def common_world(
 def agent_table(
     agents: Mapping[str, Agent],  # by name
 ) -> pd.DataFrame:  # one row an agent
-    "What is known of each agent: its kind, step, network, the language model that it reads, the revision"
+    "A table of the agents: kind, step, network, the language model that each reads, and the revision that trained it"
     import pandas as pd
 
-    rows = [
-        {
-            "agent": name,
-            "kind": agent.meta["kind"],
-            "step": agent.meta["step"],
-            "network": agent.foreign.name if agent.foreign else f"{spec.net} {spec.depth} x {spec.width}",
-            "reads": agent.recipe.model if agent.recipe else "",
-            "git": agent.meta.get("git", ""),
-        }
-        for name, agent in agents.items()
-        for spec in (agent.spec,)
-    ]
-    return pd.DataFrame(rows).set_index("agent")
+    rows = []
+    for name, agent in agents.items():
+        spec, meta = agent.spec, agent.meta
+        network = agent.foreign.name if agent.foreign else f"{spec.net} {spec.depth} x {spec.width}"
+        language_model = agent.recipe.model if agent.recipe else ""
+        rows.append((name, meta["kind"], meta["step"], network, language_model, meta.get("git", "")))
+    columns = ["agent", "kind", "step", "network", "reads", "git"]
+    return pd.DataFrame(rows, columns=columns).set_index("agent")
 
 # %% ../../nbs/evaluation.agents.ipynb #7923dc91
 def make_labeller(
@@ -110,7 +105,7 @@ def make_labeller(
     threads: int = 1,  # CPU threads of the model
     accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
 ) -> Callable:  # codes (n, width), and the past for a recipe with a history -> (n, hidden_dim) float32
-    "The language model of a recipe, which gives hidden states of states"
+    "The language model of a recipe, as a function from states to hidden states"
     if server:
         from craftax_nb.serving.client import RemoteLabeller
 

@@ -43,7 +43,7 @@ def open_source(
 
 
 def data_of(sources: tuple, data: str):
-    "The data set whose states are compared: the one that is named, that of the first label set, or the sample"
+    "The data set whose states are compared: the named one, else the data set of the first labels, else the sample"
     folders = [source.folder.parent.parent for source in sources if isinstance(source, Labels)]
     return load_dataset(data or (str(folders[0]) if folders else "sample"))
 

@@ -41,19 +41,19 @@ def displacements(
     action: np.ndarray,  # (T,) int
 ) -> np.ndarray:  # (T, 2) int, rows and columns
     "How the player moved at each step, by the game's rules; a climb to another floor is no movement"
-    parts, steps = unpack(codes), np.arange(len(action))
-    before = unpack(codes[:-1])
+    before, after = unpack(codes[:-1]), unpack(codes[1:])
     towards = _TOWARDS[np.where(action < len(_TOWARDS), action, 0)]
     row, column = (np.array(before.spec.map_shape) // 2 + towards).T
-    block, walking = before.blocks[steps, row, column], 3 if before.spec is CLASSIC else 24  # ids of projectiles follow
+    block = before.blocks[np.arange(len(action)), row, column]
     tile = row * before.spec.map_shape[1] + column
-    mob = ((before.mob_tile == tile[:, None]) & (before.mob_id < walking)).any(1)
-    free = ~_stops(before.spec)[block] & ~mob
-    changed = (parts.blocks[1:] != before.blocks).any((1, 2))
-    free = np.where(block == DARK, changed, free) & (before.scalar("sleeping") == 0)
+    first_projectile = 3 if before.spec is CLASSIC else 24  # smaller ids are creatures, which stop the player
+    creature = ((before.mob_tile == tile[:, None]) & (before.mob_id < first_projectile)).any(1)
+    free = ~_stops(before.spec)[block] & ~creature
+    view_changed = (after.blocks != before.blocks).any((1, 2))
+    moved = np.where(block == DARK, view_changed, free) & (before.scalar("sleeping") == 0)
     if "resting" in before.spec.count_names:
-        free &= before.scalar("resting") == 0
-    return towards * free[:, None]
+        moved &= before.scalar("resting") == 0
+    return towards * moved[:, None]
 
 # %% ../../nbs/evaluation.exploration.ipynb #09c354b2
 def _floors(codes: np.ndarray) -> np.ndarray:  # (T + 1,) int
@@ -68,14 +68,16 @@ def places(
 ) -> np.ndarray:  # (T + 1, 3) int: floor, row, column
     "Where the player stood before each step and after the last, rows and columns from each floor's first tile"
     floor, moves = _floors(codes), displacements(codes, action)
-    out, ladders, at, begin = np.zeros((len(codes), 3), int), {}, np.zeros(2, int), 0
+    out = np.zeros((len(codes), 3), int)
     out[:, 0] = floor
-    for end in [*np.flatnonzero(floor[1:] != floor[:-1]), len(action)]:
-        out[begin : end + 1, 1:] = at + np.cumsum([[0, 0], *moves[begin:end]], 0)
-        if end < len(action):
-            down = floor[end + 1] > floor[end]
-            ladders[floor[end], down] = out[end, 1:]
-            at, begin = ladders.setdefault((floor[end + 1], not down), np.zeros(2, int)), end + 1
+    ladders = {}  # (floor, whether the ladder leads down) -> its place on that floor
+    start, first = np.zeros(2, int), 0  # the place where the player arrived on this floor, and at which step
+    for last in [*np.flatnonzero(floor[1:] != floor[:-1]), len(action)]:  # the last step on each floor
+        out[first : last + 1, 1:] = start + np.cumsum([[0, 0], *moves[first:last]], 0)
+        if last < len(action):
+            down = floor[last + 1] > floor[last]
+            ladders[floor[last], down] = out[last, 1:]
+            start, first = ladders.setdefault((floor[last + 1], not down), np.zeros(2, int)), last + 1
     return out
 
 # %% ../../nbs/evaluation.exploration.ipynb #b9eb19a1
@@ -84,9 +86,9 @@ class Explored:
     "What each of some episodes explored in its first steps"
 
     env_name: str
-    steps: np.ndarray  # (episodes,) int, that were counted
-    tiles: np.ndarray  # (episodes,) int, distinct ones that the player stood on
-    floors: np.ndarray  # (episodes,) int, distinct ones
+    steps: np.ndarray  # (episodes,) int, how many steps were counted
+    tiles: np.ndarray  # (episodes,) int, distinct tiles that the player stood on
+    floors: np.ndarray  # (episodes,) int, distinct floors
     unlocked: np.ndarray  # (episodes, achievements) int, the step that unlocked each; -1: not within these steps
 
     @property
@@ -99,7 +101,7 @@ def explored(
     episodes: Iterable[Episode],  # at least one
     most_steps: int = 0,  # count the first so many steps of each episode, so that all had as many; 0: all
 ) -> Explored:
-    "What these episodes explored; ValueError where there are none"
+    "Counts what these episodes explored, in their first `most_steps` steps; ValueError where there are no episodes"
     rows = []
     for e in episodes:
         steps = min(len(e), most_steps or len(e))
@@ -115,7 +117,7 @@ def explored(
 def ratio_interval(
     numerator: np.ndarray,  # (episodes,)
     denominator: np.ndarray,  # (episodes,), above 0
-    run: np.ndarray | None = None,  # (episodes,), which run each is of; None: each stands for itself
+    run: np.ndarray | None = None,  # (episodes,), the run of each episode; None: each counts as a run of its own
 ) -> tuple[float, float, float]:  # ratio of the sums, and its 95 % interval; NaN for a single run or episode
     "A ratio of sums over episodes with its percentile bootstrap interval, where whole runs are resampled"
     _, index = np.unique(np.arange(len(numerator)) if run is None else np.asarray(run), return_inverse=True)
@@ -129,7 +131,7 @@ def ratio_interval(
 # %% ../../nbs/evaluation.exploration.ipynb #86b08350
 def exploration_table(
     arms: Mapping[str, Explored],
-    runs: Mapping[str, np.ndarray] | None = None,  # arm -> (episodes,), which run each is of; None: not known
+    runs: Mapping[str, np.ndarray] | None = None,  # arm -> (episodes,), the run of each episode; None: not known
 ) -> pd.DataFrame:  # a row an arm
     "Distinct tiles and floors an episode, and achievements per thousand steps, each with its 95 % interval"
     rows = []

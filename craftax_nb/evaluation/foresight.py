@@ -27,7 +27,7 @@ REPLAYED_STEPS = 512  # at most so many of each
 
 
 def _held(record: Record) -> Aged | None:  # (T + 1, hidden_dim), (T + 1,)
-    "The hidden states that an agent held along a recording; after the last step the last one, a step older"
+    "The hidden states that an agent held along a recording; after the last step the last one again, a step older"
     if record.hidden_state is None:
         return None
     vector, age = np.asarray(record.hidden_state), np.asarray(record.hidden_age)
@@ -35,13 +35,15 @@ def _held(record: Record) -> Aged | None:  # (T + 1, hidden_dim), (T + 1,)
 
 
 def _replayed(evaluator, agent: Agent) -> tuple[list[Episode], list[Aged | None]]:
-    "Some episodes of the evaluation, played again and recorded, without achievements; and the hidden states held there"
+    "Some episodes of the evaluation, played again step by step, and the hidden states that the agent held in each"
     episodes, steps = min(REPLAYED, evaluator.episodes), min(REPLAYED_STEPS, evaluator.max_steps)
-    how = dict(max_steps=steps, record=episodes, slots=evaluator.slots, cadence=evaluator.cadence)
-    played = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **how)
-    without = lambda record: record._replace(achievements=np.zeros((len(record.action), 1), bool))
-    recordings = played.recordings
-    return [to_episode(without(record)) for record in recordings], [_held(record) for record in recordings]
+    options = dict(max_steps=steps, record=episodes, slots=evaluator.slots, cadence=evaluator.cadence)
+    played = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **options)
+    recorded = []
+    for record in played.recordings:  # an evaluation doesn't record achievements, which an episode must have
+        no_achievements = np.zeros((len(record.action), 1), bool)
+        recorded.append(to_episode(record._replace(achievements=no_achievements)))
+    return recorded, [_held(record) for record in played.recordings]
 
 # %% ../../nbs/evaluation.foresight.ipynb #4c04299c
 def report_foresights(
@@ -49,7 +51,7 @@ def report_foresights(
     run,  # `jobs.runs.Run`
     rows: Mapping[str, tuple[Agent, str]],  # from `Evaluator.rows`
 ) -> dict[str, str]:  # "foresight of <agent>" -> a sentence; empty without a world model
-    "Leaves a figure and a table for each agent with a world model"
+    "Saves a figure and a table in the run's folder for each agent with a world model, and shows a sentence"
     sentences = {}
     for name, (agent, prompt) in rows.items():
         if agent.spec.size and not prompt and agent.meta.get("kind") != "random":

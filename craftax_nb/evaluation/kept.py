@@ -59,7 +59,7 @@ def play_shifted(
     rows: Mapping[str, tuple[Agent, str]],  # from `Evaluator.rows`
     shifts: list[str],
 ) -> dict[str, dict[str, Results]]:  # shift -> row's name -> results
-    "Everybody plays under each shift, once however often the job is cut"
+    "Has every row played under each shift, once however often the job is interrupted"
     out = {}
     for i, shift in enumerate(shifts, 1):
         out[shift] = {}
@@ -93,14 +93,19 @@ def readable_kept(
     table: pd.DataFrame,  # from `kept_table`
 ) -> pd.DataFrame:  # strings
     "The table for people: returns in points, shares in %"
-    text = lambda row, low, mean, high, f: "no ratio" if np.isnan(row[mean]) else f(row[mean], row[low], row[high])
-    points = lambda mean, low, high: f"{mean:.2f} [{low:.2f}, {high:.2f}]"
-    share = lambda mean, low, high: f"{100 * mean:.0f} [{100 * low:.0f}, {100 * high:.0f}]"
+    points = lambda row: f"{row['return']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+
+    def percent(row) -> str:
+        if np.isnan(row["kept"]):
+            return "no ratio"
+        return f"{100 * row['kept']:.0f} [{100 * row['kept_low']:.0f}, {100 * row['kept_high']:.0f}]"
+
+    rows = [row for _, row in table.iterrows()]
     columns = {
         "episodes": table["episodes"].to_numpy(),
         "return, unshifted": [f"{x:.2f}" for x in table["unshifted"]],
-        "return, shifted": [text(row, "low", "return", "high", points) for _, row in table.iterrows()],
-        "return kept, %": [text(row, "kept_low", "kept", "kept_high", share) for _, row in table.iterrows()],
+        "return, shifted": list(map(points, rows)),
+        "return kept, %": list(map(percent, rows)),
     }
     return pd.DataFrame(columns, index=pd.MultiIndex.from_frame(table[["shift", "agent"]]))
 
@@ -108,7 +113,7 @@ def readable_kept(
 def kept_answers(
     table: pd.DataFrame,  # from `kept_table`
 ) -> dict[str, list[float]]:  # "return kept by <agent>, <shift>" -> ratio, low, high, episodes
-    "What a run's summary keeps of the table"
+    "The ratios of the table in the form that a run's summary keeps"
     numbers = lambda row: [row.kept, row.kept_low, row.kept_high, row.episodes]
     return {
         f"return kept by {row.agent}, {row.shift}": numbers(row) for row in table.itertuples() if row.kept == row.kept

@@ -31,12 +31,12 @@ from ..play.wording import make_chat, play_prompt
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['OF_THE_PLAY', 'PROTOCOLS', 'play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information',
+__all__ = ['PROTOCOLS', 'play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information',
            'achievement_table', 'readable_achievements', 'language_conclusion', 'plot_player', 'job_settings',
            'check_same_game', 'try_scoring', 'language_player', 'progress', 'unreadable_share']
 
 # %% ../../nbs/evaluation.language.ipynb #e5dd6591
-OF_THE_PLAY = ("logits", "log_prob", "achievements")  # recorded besides what every rollout records
+_ALSO_RECORDED = ("logits", "log_prob", "achievements")  # fields of `Record` besides those of every rollout
 
 
 def play_policy(
@@ -47,10 +47,10 @@ def play_policy(
     max_steps: int = 10_000,  # an episode that is still running then is cut
     slots: int = 8,  # episodes in progress at once, at most 32
     each_step: Callable[[int, int], None] = lambda steps, ended: None,  # called with steps played, episodes ended
-) -> tuple[Results, str]:  # with every episode recorded; why it stopped early, "" where it didn't
+) -> tuple[Results, str]:  # with every episode recorded; which limit stopped the play early, "" where none did
     "Plays episodes 0, 1, ... of a seed; LimitReached where not even one step could be played"
-    began, ended, why, steps = time.time(), {}, "", 0
-    player = EpisodePlayer(policy, world, seed, min(slots, episodes, SLOTS_PER_BLOCK), keep=OF_THE_PLAY)
+    began, ended, limit, steps = time.time(), {}, "", 0
+    player = EpisodePlayer(policy, world, seed, min(slots, episodes, SLOTS_PER_BLOCK), keep=_ALSO_RECORDED)
     started, parts = player.start_episodes(0, episodes), {}
     while len(player.active):
         playing = player.slot_episode[0].copy()
@@ -61,9 +61,8 @@ def play_policy(
         except LimitReached as e:
             if not parts:
                 raise
-            why = str(e)
-            player.blocks[0] = player.blocks[0]._replace(alive=np.zeros(player.size, bool))
-            ended |= {e: end for e, end in player.take_ended().items() if e in parts}
+            limit = str(e)
+            ended |= {number: end for number, end in _cut_running(player).items() if number in parts}
             break
         for row in np.flatnonzero(playing >= 0):
             parts.setdefault(int(playing[row]), []).append(episode_steps(record, row))
@@ -72,7 +71,13 @@ def play_policy(
         started = player.start_episodes(started, episodes)
         each_step(steps, len(ended))
     recordings = [join_steps(parts[e], ended[e]["codes"]) for e in sorted(ended)]
-    return gather_results(world, seed, ended, recordings, time.time() - began, max_steps), why
+    return gather_results(world, seed, ended, recordings, time.time() - began, max_steps), limit
+
+# %% ../../nbs/evaluation.language.ipynb #a7d5a933
+def _cut_running(player: EpisodePlayer) -> dict[int, dict]:
+    "Cuts all running episodes; gives their ends as `EpisodePlayer.take_ended` does"
+    player.blocks[0] = player.blocks[0]._replace(alive=np.zeros(player.size, bool))
+    return player.take_ended()
 
 # %% ../../nbs/evaluation.language.ipynb #ec024ba0
 def cut_like(
@@ -137,8 +142,12 @@ def information(
     entropy = lambda p: -(p * np.log(np.maximum(p, 1e-300))).sum(-1)
     _, index = np.unique(episode, return_inverse=True)
     columns = np.concatenate([np.ones((len(probs), 1)), probs, entropy(probs)[:, None]], 1)
-    sums = np.stack([np.bincount(index, column) for column in columns.T], 1)
-    nats = lambda x: entropy(x[..., 1:-1] / x[..., :1]) - x[..., -1] / x[..., 0]
+    sums = np.stack([np.bincount(index, column) for column in columns.T], 1)  # (episodes, 1 + actions + 1)
+
+    def nats(sums):  # of the columns: steps, probability of each action, entropy
+        steps, probability, entropies = sums[..., :1], sums[..., 1:-1], sums[..., -1]
+        return entropy(probability / steps) - entropies / steps[..., 0]
+
     value = float(nats(sums.sum(0)))
     if len(sums) < 2:
         return [value, np.nan, np.nan]
@@ -157,15 +166,16 @@ def achievement_table(
 ) -> pd.DataFrame:  # a row for each agent
     "Mean achievements an episode with 95 % intervals, and the language model's paired difference to each other agent"
     (model, first), *_ = results.items()
-    own, rows = first.achievements.sum(1), []
+    of_model, rows = first.achievements.sum(1), []
     for name, r in results.items():
         reached = r.achievements.sum(1)
         low, high = interval(reached)
         row = {"agent": name, "episodes": len(reached), "achievements": reached.mean(), "low": low, "high": high}
         row |= {"percent": 100 * reached.mean() / len(r.world.achievement_names), "return": r.returns.mean()}
         if name != model:
-            level = expanded_level(0.95, len(own))
-            row |= zip(("difference", "difference_low", "difference_high"), paired_difference(own, reached, level))
+            level = expanded_level(0.95, len(of_model))
+            difference = paired_difference(of_model, reached, level)
+            row |= zip(("difference", "difference_low", "difference_high"), difference)
         rows.append(row)
     return pd.DataFrame(rows).set_index("agent")
 
@@ -239,7 +249,7 @@ def job_settings(
     settings = {**params, **PROTOCOLS[params["protocol"]]}
     if changed := [f"{k} {v:g}" for k, v in PROTOCOLS[params["protocol"]].items() if params.get(k, v) != v]:
         print(f"protocol {params['protocol']} sets {', '.join(changed)}, whatever else was given")
-    if params["sampling_temperature"] < 0:  # for endpoints that refuse one, with every protocol
+    if params["sampling_temperature"] < 0:  # some endpoints refuse a temperature: then none is sent
         settings["sampling_temperature"] = None
     if params["protocol"] == "balrog" and "Classic" not in params["env_name"]:
         raise ValueError(f"protocol: balrog is for Craftax-Classic-Symbolic-v1, but env_name is {params['env_name']}")
@@ -300,9 +310,9 @@ def language_player(
     transcript.belongs_to(f"{engine.name}, system text {words}", world.action_names)
     if s["choice"] == "score" and not transcript.rows and not transcript.pending:
         try_scoring(engine, transcript, limit)
-    how = {name: s[name] for name in ("choice", "text_format", "prompt", "history", "answer_tokens", "seed")}
-    how |= dict(temperature=s["sampling_temperature"], transcript=transcript, limit=limit)
-    return LanguagePolicy(engine, world, **how)
+    options = {name: s[name] for name in ("choice", "text_format", "prompt", "history", "answer_tokens", "seed")}
+    options |= dict(temperature=s["sampling_temperature"], transcript=transcript, limit=limit)
+    return LanguagePolicy(engine, world, **options)
 
 # %% ../../nbs/evaluation.language.ipynb #370980c2
 def progress(

@@ -29,7 +29,7 @@ __all__ = ['KeptState', 'kept_state', 'golden_states', 'PromptAnswer', 'ask_prom
 # %% ../../nbs/evaluation.prompting.ipynb #3e14ad3b
 @dataclass(frozen=True, eq=False)
 class KeptState:
-    "A state of a data set, and what was done in it"
+    "A state of a data set, with the action that was recorded in it"
 
     episode: int
     step: int
@@ -69,7 +69,7 @@ def golden_states(
 # %% ../../nbs/evaluation.prompting.ipynb #2f12f298
 @dataclass(frozen=True, eq=False)
 class PromptAnswer:
-    "What a language model does in a state under a system text"
+    "A language model's answer in one state under a system text, and its scores of the actions"
 
     text: str  # that it wrote
     action: int  # that the text names; -1: none, `failure` says why
@@ -105,7 +105,7 @@ def ask_prompt(
 
 # %% ../../nbs/evaluation.prompting.ipynb #9c59f38d
 class HiddenShift:
-    "How far a hidden state moves from that of a recipe, in parts of the variance over some states; EngineCant at once"
+    "Measures how far hidden states move from a recipe's own; EngineCant when it is made, for an engine without them"
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class HiddenShift:
         recipe: Recipe,  # its model is the engine's
         texts: list[str],  # observations of at least two states
     ):
-        self.engine, self.recipe, self.own = engine, recipe, {}
+        self.engine, self.recipe, self.own_vectors = engine, recipe, {}  # the last: text -> vector
         vectors = self._vectors(texts, None)
         self.variance = float(((vectors - vectors.mean(0)) ** 2).sum(1).mean())
 
@@ -125,9 +125,9 @@ class HiddenShift:
                 file.write_text(system + "\n")
                 resolved = dict(prompt_hash="", weights_hash="", norm="", revision="")
                 return self.engine.hidden(texts, replace(self.recipe, prompt=str(file), **resolved))
-        if new := [text for text in dict.fromkeys(texts) if text not in self.own]:
-            self.own |= zip(new, self.engine.hidden(new, self.recipe))
-        return np.stack([self.own[text] for text in texts])
+        if new := [text for text in dict.fromkeys(texts) if text not in self.own_vectors]:
+            self.own_vectors |= zip(new, self.engine.hidden(new, self.recipe))
+        return np.stack([self.own_vectors[text] for text in texts])
 
 # %% ../../nbs/evaluation.prompting.ipynb #19e16621
 @patch
@@ -137,7 +137,7 @@ def of(
     system: str | None,  # as the model is given it; None: the recipe's own
     own_texts: list[str],  # the observations that the recipe's own hidden states belong to
 ) -> np.ndarray:  # (n,)
-    "The squared distances, as shares of the variance"
+    "The squared distance of each hidden state from the recipe's own, as a share of the variance over the states"
     moved = ((self._vectors(texts, system) - self._vectors(own_texts, None)) ** 2).sum(1)
     return moved / self.variance
 
@@ -170,7 +170,7 @@ def compare_prompts(
 def comparison_sentence(
     table: pd.DataFrame,  # from `compare_prompts`
 ) -> str:
-    "One sentence that counts agreements"
+    "One sentence: how many choices are the recorded action under each system text, and how many changed"
     agree = [int((table["recorded"] == table[which]).sum()) for which in ("now", "before")]
     changed, unread = int((table["now"] != table["before"]).sum()), int((~table["readable"]).sum())
     words = f"{agree[0]} of {len(table)} choices are the recorded action, where it was {agree[1]}; {changed} changed"

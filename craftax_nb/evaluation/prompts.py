@@ -36,7 +36,8 @@ def other_text(
     elif prompt.endswith((".md", ".txt")):
         if not (file := resolve(prompt)).is_file():
             raise ValueError(
-                f"prompt: there is no file {prompt}; give a file, a text, {GARBAGE_PROMPT!r}, or the name of one"
+                f"prompt: there is no file {prompt}; give a file that exists, a text, {GARBAGE_PROMPT!r}, "
+                f"or one of {', '.join(prompt_versions())}"
             )
         text = file.read_text().removesuffix("\n")
     else:

@@ -26,10 +26,10 @@ def power_of(
     seeds: int,
     alpha: float = ALPHA,
 ) -> float:  # probability, 0 to 1
-    "The probability that a two-sided paired t-test sees a true difference (by the noncentral t distribution)"
+    "The power of a two-sided paired t-test: the probability that it detects the true difference (noncentral t)"
     critical, shift = stats.t.ppf(1 - alpha / 2, seeds - 1), effect / spread * seeds**0.5
     above, below = stats.nct.sf(critical, seeds - 1, shift), stats.nct.cdf(-critical, seeds - 1, shift)
-    return float(above + np.nan_to_num(below))  # far out scipy gives NaN for what is next to nothing
+    return float(above + np.nan_to_num(below))  # scipy gives NaN for a probability that is nearly 0
 
 # %% ../../nbs/evaluation.protocol.ipynb #5d4461ca
 def smallest_effect(
@@ -39,7 +39,7 @@ def smallest_effect(
     alpha: float = ALPHA,
     power: float = POWER,
 ) -> float:
-    "The smallest true difference that is seen with this power, at the level of the strictest comparison"
+    "The smallest true difference that is detected with this power, at the level of the strictest comparison"
     if seeds < 2 or not spread > 0:
         raise ValueError(f"seeds is {seeds} and spread {spread}, expected at least 2 seeds and a spread above 0")
     missing = lambda effect: power_of(effect, spread, seeds, alpha / comparisons) - power
@@ -73,7 +73,7 @@ PROTOCOL = FileSchema(  # protocol.json
 # %% ../../nbs/evaluation.protocol.ipynb #c88b2597
 @dataclass(frozen=True)
 class Protocol:
-    "What a study will compare; raises `ProtocolError` for a comparison of an arm that there isn't"
+    "The plan of a study: its arms and comparisons; raises `ProtocolError` for a comparison with an unknown arm"
 
     question: str  # a sentence
     outcome: str  # what is compared, with its unit: "mean return of evaluation episodes"
@@ -92,7 +92,7 @@ class Protocol:
 
     @property
     def smallest_effect(self) -> float:
-        "The smallest true difference that the planned comparisons see with a power of 0.8"
+        "The smallest true difference that the planned comparisons detect with a power of 0.8"
         return smallest_effect(self.pilot_spread, self.seeds, len(self.comparisons))
 
 # %% ../../nbs/evaluation.protocol.ipynb #829a7680

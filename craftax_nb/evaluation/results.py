@@ -22,7 +22,7 @@ __all__ = ['ARRAYS', 'RECORDED', 'Results', 'save_results', 'load_results']
 # %% ../../nbs/evaluation.results.ipynb #20e39ea9
 @dataclass(frozen=True)
 class Results:
-    "What an agent reached in episodes 0, 1, ... of a seed"
+    "The results of an agent in episodes 0, 1, ... of a seed"
 
     world: World
     seed: int

@@ -52,7 +52,7 @@ class _Recorder:
         self.parts: dict[int, list[Record]] = {episode: [] for episode in episodes}
 
     def add(self, slot_episode: np.ndarray, records: dict[int, Record]) -> None:
-        "Takes what the recorded episodes did in the segment that was just played"
+        "Adds the steps of the recorded episodes in the segment that was just played"
         for block, record in records.items():
             slots = [(i, int(e)) for i, e in enumerate(slot_episode[block]) if e in self.parts]
             if slots:
@@ -79,11 +79,9 @@ def evaluate_agent(
     first: int = 0,  # number of the first episode
 ) -> Results:
     "Plays `episodes` episodes of a seed, from number `first` on, to their ends; raises as `check_labeller` does"
-    began, reader, recorder = (
-        time.time(),
-        Reader(agent, words_of(world, labeller), cadence),
-        _Recorder(range(first, first + min(record, episodes))),
-    )
+    began = time.time()
+    reader = Reader(agent, words_of(world, labeller), cadence)
+    recorder = _Recorder(range(first, first + min(record, episodes)))
     player = EpisodePlayer(agent, world, seed, slots, reader, EVALUATED)
     started, end, clock, ended = first, first + episodes, 0, {}
     while len(ended) < episodes:

@@ -155,19 +155,20 @@ def check_same_games(
     results: Mapping,  # agent's name -> Results
 ) -> None:
     "ValueError, one sentence, where two agents played other games, seeds, time limits or versions of the game"
-    rules = {
+    must_agree = {
         "game": lambda r: getattr(r.world, "env_name", None),
         "shift": lambda r: getattr(r.world, "shift", ""),
         "seed": lambda r: getattr(r, "seed", None),
         "max_steps": lambda r: getattr(r, "max_steps", None),
         "version of craftax": lambda r: getattr(r, "craftax_version", None),
     }
-    for what, of in rules.items():
-        values = {name: of(r) for name, r in results.items()}
+    for setting, value_in in must_agree.items():
+        values = {name: value_in(r) for name, r in results.items()}
         if len(set(values.values())) > 1:
             played = ", ".join(f"{value!r} by {name}" for name, value in values.items())
             raise ValueError(
-                f"these returns can't be compared: the {what} is {played}; evaluate all agents in one run of evaluate"
+                f"these returns can't be compared: the {setting} is {played}; "
+                "evaluate all agents in one run of evaluate"
             )
 
 # %% ../../nbs/evaluation.stats.ipynb #1ad08bda
@@ -212,7 +213,7 @@ def summary(
 def return_of(
     returns,  # (episodes,)
 ) -> list[float]:  # mean, low, high, episodes
-    "A mean return as a run's summary keeps it, with its 95 % interval and the number of episodes"
+    "The mean return with its 95 % interval and the number of episodes, in the form that a run's summary keeps"
     return [float(np.mean(returns)), *map(float, interval(returns)), len(returns)]
 
 # %% ../../nbs/evaluation.stats.ipynb #d51564d1
@@ -223,7 +224,7 @@ def _with_interval(name: str, values: np.ndarray, factor: float = 1.0) -> dict[s
 
 # %% ../../nbs/evaluation.stats.ipynb #f1b2df4f
 def _reached(r) -> dict:
-    "What one agent's Results say on their own"
+    "The columns of a summary that are about one agent alone"
     return {
         "episodes": len(r.returns),
         **_with_interval("return", r.returns),

@@ -84,7 +84,7 @@ def plan_study(
     shares = study.folder.with_name(f"{study.folder.name}-shares")
     parts = {share: share_of(data, share, shares) for share in study.size.shares}
     stages = _label_stages(study, dim)
-    for algorithm in study.size.algorithms:  # what was planned comes first, so that a study that is cut has it
+    for algorithm in study.size.algorithms:  # the planned comparisons come first, in case the study is stopped early
         stages[f"train {algorithm}"] = _train_stage(study, algorithm, parts, data.hash, width)
         settings = [setting_name(algorithm, share) for share in parts]
         stages[f"evaluate {algorithm}"] = _evaluation_stage(study, settings)
@@ -96,7 +96,7 @@ def plan_study(
 
 # %% ../../nbs/evaluation.study.ipynb #06ca64e3
 def share_of(data, share: float, folder: Path) -> str:
-    "The folder of a random share of the episodes, the same whenever the data are the same"
+    "The folder of a data set with a random share of the episodes, which is always the same one for the same data"
     if share == 1:
         return show_path(data.folder)
     order = np.random.default_rng(0).permutation(data.num_episodes)
@@ -112,12 +112,12 @@ def _sweep(study: StudyPlan, notebook: str, runs: Mapping[str, dict]) -> Sweep:
 
 # %% ../../nbs/evaluation.study.ipynb #444b2a95
 def label_run_name(arm: str) -> str:
-    "The run that makes an arm's labels"
+    "The name of the run that makes an arm's labels"
     return f"label-{arm.replace(' ', '-')}"
 
 # %% ../../nbs/evaluation.study.ipynb #3ce9de36
 def _labels_root(study: StudyPlan, arm: Arm) -> str:
-    "Where the labels lie that an arm's are made of: one place for each language model, text and layer"
+    "The folder of an arm's labels and of controls made from them: one for each language model, text and layer"
     settings = "-".join(f"{k}{v}" for k, v in arm.label.items() if k != "model")
     return show_path(study.folder / "labels" / "-".join(filter(None, [Path(arm.label["model"]).name, settings])))
 
@@ -140,12 +140,12 @@ def seed_checkpoints(run: Path, seeds: int) -> list[str]:
 
 # %% ../../nbs/evaluation.study.ipynb #2192eb40
 def setting_name(algorithm: str, share: float) -> str:
-    "Where agents are compared: an algorithm and a share of the data"
+    "The name of a setting in which arms are compared: an algorithm and a share of the data"
     return f"{algorithm}-{share:g}"
 
 # %% ../../nbs/evaluation.study.ipynb #ddf517af
 def arm_run_name(setting: str, arm: str) -> str:
-    "The run of an arm in a setting; in PPO, which trains one seed a run, without the seed"
+    "The name of an arm's run in a setting; for PPO, which has one run for each seed, without the seed"
     return f"{setting}-{arm.replace(' ', '-')}"
 
 # %% ../../nbs/evaluation.study.ipynb #87239bc7
@@ -158,18 +158,18 @@ def _train_stage(study: StudyPlan, algorithm: str, parts: Mapping[float, str], d
             if algorithm == "awr":
                 half = max(1, given["steps"] // 2)
                 given |= {"critic_steps": min(200, half), "actor_steps": min(1000, half)}
-            given |= {"width": width} if arm.plain else _reads(study, arm, data_hash)
+            given |= {"width": width} if arm.plain else _label_parameters(study, arm, data_hash)
             runs[arm_run_name(setting_name(algorithm, share), name)] = given
     return _sweep(study, f"train_{algorithm}", runs)
 
 # %% ../../nbs/evaluation.study.ipynb #3437a370
-def _reads(study: StudyPlan, arm: Arm, data_hash: str) -> dict:
-    "The parameters with which an offline job reads an arm's labels"
+def _label_parameters(study: StudyPlan, arm: Arm, data_hash: str) -> dict:
+    "The parameters that make an offline job train on an arm's labels"
     return {"augment": True, "labels_dir": f"{_labels_root(study, arm)}/{arm.control}/{data_hash}"}
 
 # %% ../../nbs/evaluation.study.ipynb #5fc2c89c
 def _online_stage(study: StudyPlan, augmented: NetSpec) -> Sweep:
-    "PPO with each arm's hidden states live, at equal steps"
+    "The runs of PPO, with equal numbers of steps; each arm's hidden states are computed while it plays"
     runs = {}
     for name in study.size.online:
         given = dict(study.size.ppo)
@@ -187,12 +187,11 @@ def _online_stage(study: StudyPlan, augmented: NetSpec) -> Sweep:
 # %% ../../nbs/evaluation.study.ipynb #30f2954b
 def agents_of(study: StudyPlan, setting: str) -> dict[str, list[str]]:
     "The checkpoints of each arm's seeds in a setting"
-    if setting == "ppo":
-        numbers = range(study.size.seeds)
-        return {
-            a: [show_path(study.folder / f"{arm_run_name('ppo', a)}-{s}") for s in numbers] for a in study.size.online
-        }
-    return {a: seed_checkpoints(study.folder / arm_run_name(setting, a), study.size.seeds) for a in study.size.arms}
+    seeds, arms = study.size.seeds, study.size.online if setting == "ppo" else study.size.arms
+    runs = {arm: study.folder / arm_run_name(setting, arm) for arm in arms}
+    if setting == "ppo":  # each seed is a run of its own
+        return {arm: [show_path(run.with_name(f"{run.name}-{s}")) for s in range(seeds)] for arm, run in runs.items()}
+    return {arm: seed_checkpoints(run, seeds) for arm, run in runs.items()}
 
 # %% ../../nbs/evaluation.study.ipynb #392374f3
 def settings_of_study(study: StudyPlan) -> list[str]:
@@ -219,11 +218,11 @@ def _evaluation_stage(study: StudyPlan, settings: Sequence[str]) -> Sweep:
     return _sweep(study, "evaluate", runs)
 
 # %% ../../nbs/evaluation.study.ipynb #f906a03e
-PROBED = ("no language", "words")  # arms that are asked what they know, in the first setting, by their first seed
+PROBED = ("no language", "words")  # the arms that are probed: the first seed's agent, in the first setting
 
 
 def _probe_stage(study: StudyPlan) -> Sweep:
-    "What the value function reacts to, with words and without"
+    "The one run of `probe_values`: what the value function reacts to, with words and without"
     setting = settings_of_study(study)[0]
     agents = agents_of(study, setting)
     names = [agents[arm][0] for arm in PROBED if arm in agents]
@@ -233,7 +232,7 @@ def _probe_stage(study: StudyPlan) -> Sweep:
     return _sweep(study, "probe_values", {f"probe-{setting}": given})
 
 # %% ../../nbs/evaluation.study.ipynb #723315f4
-ASKING = 15  # episodes without a language model that take as long as one in which one is asked
+ASKING = 15  # an episode in which a language model is asked takes about as long as so many without one
 PACE = {  # job -> seconds to start, and seconds for each unit of `_units`; rough, of one core
     "label": (25.0, 0.4),
     "train_awr": (25.0, 0.01),
@@ -246,7 +245,7 @@ PACE = {  # job -> seconds to start, and seconds for each unit of `_units`; roug
 
 
 def _episodes(study: StudyPlan, given: Mapping) -> float:
-    "How many episodes an evaluation plays, those counted `ASKING` times in which a language model is asked"
+    "How many episodes an evaluation plays; those in which a language model is asked count `ASKING` times"
     asking = {name for name, arm in study.arms.items() if arm.asks}
     games, total = 1 + len(split_names(given.get("shift", ""))), given["episodes"]
     for setting in settings_of_study(study):
@@ -347,7 +346,7 @@ def planned_protocol(
     study: StudyPlan,
     pilot_spread: float,  # deviation over seeds of a difference of mean returns, from a pilot
 ) -> Protocol:
-    "What the study will compare: in the first setting, words with everything that says nothing, and the ceiling"
+    "The planned comparisons, in the first setting: words with each arm without content, and the oracle with a constant"
     pairs = [("words", other) for other in ("constant", "shuffled", "noise", "no language")] + [("oracle", "constant")]
     known = study.size.arms
     return Protocol(

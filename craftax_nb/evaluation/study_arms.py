@@ -40,7 +40,7 @@ class Arm:
         return not self.label
 
 
-WORDS_MODEL = "smollm2"  # stands for the size's own language model
+WORDS_MODEL = "smollm2"  # in `STUDY_ARMS`, a placeholder for the language model of the study's size
 _WORDS = {"model": WORDS_MODEL}
 STUDY_ARMS = {
     "no language": Arm("the observation alone, with a wider network, so that it has no fewer weights"),

@@ -13,7 +13,7 @@ import pandas as pd
 from .study import StudyPlan, agents_of, settings_of_study
 
 # %% auto #0
-__all__ = ['LINKS', 'PART', 'mechanism_table', 'mechanism_sentences', 'follows', 'linked_mechanism', 'linked_sentences',
+__all__ = ['LINKS', 'FOLLOWING', 'mechanism_table', 'mechanism_sentences', 'follows', 'linked_mechanism', 'linked_sentences',
            'mechanism_parts']
 
 # %% ../../nbs/evaluation.study_mechanism.ipynb #b8f7c45f
@@ -59,7 +59,7 @@ def mechanism_sentences(
     ]
 
 # %% ../../nbs/evaluation.study_mechanism.ipynb #a2a10db3
-PART = 0.1  # of the effect of a true change: what counts as following the words
+FOLLOWING = 0.1  # V follows the words if they alone move it by more than this share of a true change's effect
 
 
 def follows(
@@ -68,7 +68,7 @@ def follows(
     column: str,  # "|dV|" or "policy moved"
 ) -> str:  # "yes", "no" or "?"
     "Whether an agent's answer follows the words, by the interval of its move beside the mean move of a true change"
-    bound = PART * both[column]
+    bound = FOLLOWING * both[column]
     if not np.isfinite(bound) or bound <= 0:
         return "?"
     if words[f"{column}_low"] > bound:
@@ -79,7 +79,7 @@ def follows(
 def linked_mechanism(
     study: StudyPlan,
 ) -> pd.DataFrame:  # a row for each change that the arm with words was told about
-    "What V and the policy do with the words, whether V is right about such states, and what the critic's layer knows"
+    "For each change: do V and the policy follow the words, is V right about such states, does the critic hold the fact"
     table = mechanism_table(study)
     arms = {paths[0]: arm for arm, paths in agents_of(study, settings_of_study(study)[0]).items()}
     if not len(table) or "words" not in arms.values():
@@ -97,14 +97,14 @@ def linked_mechanism(
 # %% ../../nbs/evaluation.study_mechanism.ipynb #e7c712d7
 def _branches(study: StudyPlan, agent: str, suite: str) -> dict:
     "How V and the mean return of real plays changed with the suite's edit, in points, and whether in one direction"
-    table, columns = _probe_csv(study, "branch_suites"), ("dV", "return of plays", "V right")
-    own = table[(table["agent"] == agent) & (table["suite"] == suite)] if len(table) else table
-    if not len(own):
-        return dict.fromkeys(columns, None)
-    row = own.iloc[0]
+    table = _probe_csv(study, "branch_suites")
+    rows = table[(table["agent"] == agent) & (table["suite"] == suite)] if len(table) else table
+    if not len(rows):
+        return {"dV": None, "return of plays": None, "V right": None}
+    row = rows.iloc[0]
     unsure = row["significant"] < row["bases"] / 2  # fewer than half of the states changed beyond chance
     right = "?" if unsure else "yes" if row["dV"] * row["dMC"] > 0 else "no"
-    return dict(zip(columns, (row["dV"], row["dMC"], right), strict=True))
+    return {"dV": row["dV"], "return of plays": row["dMC"], "V right": right}
 
 
 def _linear(study: StudyPlan, arms: Mapping[str, str], fact: str) -> dict:
@@ -136,6 +136,6 @@ def linked_sentences(
 def mechanism_parts(
     study: StudyPlan,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:  # name -> table; sentences
-    "What the study's probes say about the words: the linked table, the moves of V and the policy, and sentences"
+    "The part of a study's report about the words: the linked table, the moves of V and the policy, and sentences"
     moves, linked = mechanism_table(study), linked_mechanism(study)
     return {"probes": linked, "mechanism": moves}, linked_sentences(linked) + mechanism_sentences(moves)

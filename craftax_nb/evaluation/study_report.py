@@ -113,7 +113,7 @@ def weights_of(study: StudyPlan, setting: str) -> dict[str, int]:
 def online_exploration(
     study: StudyPlan,
 ) -> pd.DataFrame:  # a row an arm; empty without PPO
-    "What PPO explored in the episodes that it stored, at equal numbers of steps; whole runs are resampled"
+    "What each arm of PPO explored in the episodes that it stored while training; intervals resample whole runs"
     arms, runs = {}, {}
     for arm, paths in agents_of(study, "ppo").items() if "ppo" in evaluated_settings(study) else ():
         parts = []
@@ -151,7 +151,7 @@ def study_findings(
 
 # %% ../../nbs/evaluation.study_report.ipynb #b7a1dbe9
 def _kept_sentences(kept: pd.DataFrame, setting: str) -> list[str]:
-    "What the arm with words and the constant one keep under each shift"
+    "Sentences about the share of the return that the arms words and constant keep under each shift"
     lines = []
     for row in kept[(kept["setting"] == setting) & kept["arm"].isin(("words", "constant"))].itertuples():
         share = f"{100 * row.kept:.0f} % of its return [{100 * row.low:.0f}, {100 * row.high:.0f}]"

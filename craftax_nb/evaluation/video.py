@@ -172,9 +172,8 @@ def write_video(
     size = frame(recording, 0, tile, gamma=gamma).shape[1::-1]
     with whole_file(path) as new:
         writer = imageio_ffmpeg.write_frames(str(new), size, fps=fps, **H264)
-        with (
-            warnings.catch_warnings()
-        ):  # ffmpeg is started by a fork, which JAX warns of; the child only executes ffmpeg
+        with warnings.catch_warnings():
+            # ffmpeg is started by a fork, which JAX warns of; the child only executes ffmpeg
             warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
             writer.send(None)
         for t in range(steps):
@@ -270,16 +269,16 @@ def film(
     fps: int = 8,  # steps a second
     most: int = 400,  # steps in a video
 ) -> list[tuple[str, Path]]:  # a caption and an mp4 for each
-    "Films episodes of an agent; what `choose_episodes` raises"
+    "Films episodes of an agent; raises as `choose_episodes` does"
     films, safe = [], re.sub(r"[^\w.-]+", "-", name).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
     for kind, number in choose_episodes(which, results.returns).items():
         record = results.recordings[0] if number == 0 and results.recordings else replay(number)
-        reached, again = float(results.returns[number]), float(record.reward.sum())
+        evaluated, replayed = float(results.returns[number]), float(record.reward.sum())
         kind = "" if kind.isdigit() else f", the {kind} of {len(results.returns)}"
-        caption = f"{name}, episode {number}{kind}: return {reached:.1f} in {results.lengths[number]} steps."
-        if abs(reached - again) > 1e-3:
-            caption += f" Played again it ended otherwise, with {again:.1f}."
+        caption = f"{name}, episode {number}{kind}: return {evaluated:.1f} in {results.lengths[number]} steps."
+        if abs(evaluated - replayed) > 1e-3:
+            caption += f" Played again it ended otherwise, with {replayed:.1f}."
         path = folder / f"{safe}-{number:04d}.mp4"
         films.append((caption, write_video(path, record, fps, max_frames=most, gamma=agent.gamma)))
     return films

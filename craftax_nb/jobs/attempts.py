@@ -29,11 +29,11 @@ from .records import ATTEMPT, append_line, read_lines
 # %% ../../nbs/jobs.attempts.ipynb #3254d30d
 BEAT, STALE = 10.0, 60.0  # seconds
 _held = {}  # folder -> the lock that this process holds; None where the file system has no locks
-_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EINVAL)  # what such a file system says
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EINVAL)  # errors of a file system without locks
 
 
 def hold(folder: Path) -> bool:  # False if another process of this machine holds it
-    "Takes the folder's lock for the life of this process, and keeps its heart beating; OSError if it can't be written"
+    "Takes the folder's lock until this process ends, and starts the heartbeat; OSError where it can't be written"
     if folder in _held:
         return True
     lock = FileLock(folder / ".lock", timeout=0.4, poll_interval=0.02, fallback_to_soft=False)
@@ -54,7 +54,7 @@ def hold(folder: Path) -> bool:  # False if another process of this machine hold
 
 # %% ../../nbs/jobs.attempts.ipynb #92e243a7
 def _this_process() -> str:
-    "Who this is, for the other processes that find the file"
+    "This process as a line of JSON, for other processes that read the lock's file"
     about = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
     return json.dumps(about) + "\n"
 
@@ -79,25 +79,25 @@ def _claim(folder: Path) -> bool:
                 f.write(_this_process())
             return True
         except FileExistsError:
-            seen = claim.read_text() if claim.exists() else ""
+            dead_claim = claim.read_text() if claim.exists() else ""
         if _is_alive(folder):
             return False
         aside = claim.with_name(f".holder.tmp-{os.uname().nodename}-{os.getpid()}")
         with contextlib.suppress(FileNotFoundError):
             claim.rename(aside)
-            if aside.read_text() != seen:  # another process was quicker
+            if aside.read_text() != dead_claim:  # another process has claimed the folder meanwhile: give it back
                 os.link(aside, claim)
             aside.unlink()
     return False
 
 # %% ../../nbs/jobs.attempts.ipynb #6eb2e251
 def _is_alive(folder: Path) -> bool:
-    "Whether a folder's holder lives, where locks don't tell: on this machine by its process, else by its heartbeat"
-    who = holder(folder)
-    if who.get("host") != socket.gethostname():
+    "Whether a folder's holder is alive, without locks: on this machine by its process, elsewhere by its heartbeat"
+    about = holder(folder)
+    if about.get("host") != socket.gethostname():
         return _beats(folder)
     try:
-        return abs(psutil.Process(who["pid"]).create_time() - who["began"]) < 2
+        return abs(psutil.Process(about["pid"]).create_time() - about["began"]) < 2
     except (psutil.Error, KeyError):
         return False
 

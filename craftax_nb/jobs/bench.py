@@ -111,7 +111,7 @@ def bench(
 
 # %% ../../nbs/jobs.bench.ipynb #b55a5fa2
 def _report(f: Callable[[], object], problem) -> None:
-    "Does the work in the child; sends why it failed"
+    "Does the work, in the child process; if it fails, sends the reason to the parent"
     try:
         f()
     except BaseException as e:
@@ -123,7 +123,7 @@ def _report(f: Callable[[], object], problem) -> None:
 def run_part(
     f: Callable[[], object],  # the work; it imports for itself what is heavy
     seconds: float,  # after which it is ended, with all processes that it started
-) -> str:  # "" or why it did not end well, in one sentence
+) -> str:  # "", or why it failed, in one sentence
     "Does a part of a benchmark in a process of its own"
     context = get_context("fork")
     received, sent = context.Pipe(duplex=False)
@@ -145,8 +145,8 @@ def run_part(
 def run_parts(
     parts: list[tuple[str, Callable, float]],  # name, work, its limit in seconds
     seconds: float,  # for all of them
-) -> dict[str, str]:  # name -> "" or why it did not end well
-    "Does parts one after the other, none beyond its own limit, and all within the time; prints how each ended"
+) -> dict[str, str]:  # name -> "", or why it failed
+    "Does parts one after the other, each within its own limit and all within `seconds`; prints how each ended"
     end, problems = time.monotonic() + seconds, {}
     for name, work, limit in parts:
         begun = time.monotonic()
@@ -191,7 +191,7 @@ def run_plain(
 
 
 def _literal(value, kind):
-    "The value that a word of a command line stands for"
+    "A word of a command line as a Python literal, if it is one and the parameter isn't text"
     with contextlib.suppress(ValueError, SyntaxError):
         return ast.literal_eval(value) if isinstance(value, str) and kind is not str else value
     return value

@@ -13,18 +13,20 @@ from dataclasses import dataclass
 # %% ../../nbs/jobs.bounds.ipynb #a3dd1bc0
 @dataclass(frozen=True)
 class Bound:
-    "Which numbers a parameter may be"
+    "The interval in which the value of a parameter must lie"
 
     low: float
     high: float
     above: bool = False  # the low end is not allowed
     below: bool = False  # the high end is not allowed
-    beside: tuple = ()  # values that are allowed too
+    beside: tuple = ()  # values outside of the interval that are allowed too
 
     def __contains__(self, x) -> bool:
         if x in self.beside:
             return True
-        return (self.low < x if self.above else self.low <= x) and (x < self.high if self.below else x <= self.high)
+        if (self.above and x == self.low) or (self.below and x == self.high):
+            return False
+        return self.low <= x <= self.high
 
     def __str__(self) -> str:
         low, high = _short(self.low), _short(self.high)
@@ -184,14 +186,14 @@ def _wrong_name(name: str, value: str) -> str:
     return ""
 
 # %% ../../nbs/jobs.bounds.ipynb #965de3d3
-NEEDED = {"labels": "augment", "labels_dir": "augment"}  # parameter -> the switch that it means nothing without
+NEEDED = {"labels": "augment", "labels_dir": "augment"}  # parameter -> the switch that must be on for it
 
 
 def wrong_value(
     job: str,
     values: Mapping,  # parameter -> value of its declared type
-) -> str:  # "" where all may be
-    "The first parameter that can't be what it is, what it is, and what it may be"
+) -> str:  # "" where all values are allowed
+    "A sentence about the first parameter whose value isn't allowed: its name, its value, and what is expected"
     for name, value in values.items():
         choices, bound = CHOICES.get(job, {}).get(name), bound_of(job, name)
         if choices and value not in choices:
@@ -201,8 +203,8 @@ def wrong_value(
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and bound and value not in bound:
             kind, start = "a number" if isinstance(value, float) else "a whole number", str(bound)[0]
-            from_ = "from " * (start.isdigit() or start == "-" and not bound.beside)
-            return f"{name} is {_shown(value)}, expected {kind} {from_}{bound}"
+            starts_with_number = start.isdigit() or start == "-" and not bound.beside
+            return f"{name} is {_shown(value)}, expected {kind} {'from ' * starts_with_number}{bound}"
         if isinstance(value, str) and "\0" in value:
             return f"{name} holds a NUL character, expected text without one"
         if value and values.get(NEEDED.get(name)) is False:

@@ -127,7 +127,7 @@ def _environment(step: ChainStep, output: Path, log: str) -> dict:
 
 # %% ../../nbs/jobs.chain.ipynb #c1559972
 class RunningSteps:
-    "Prints what the running steps do: in a terminal on its last line, which they share; elsewhere beginnings and ends"
+    "Prints the progress of running steps: on the terminal's last line, which they share; in a log beginnings and ends"
 
     def __init__(self):
         self.lock, self.running, self.tty = threading.Lock(), {}, sys.stdout.isatty()
@@ -147,7 +147,7 @@ class RunningSteps:
                 print("\r" + " | ".join(self.running.values())[:width] + "\033[K", end="", flush=True)
 
     def end(self, name: str, text: str):
-        "Prints the line that stays of a step"
+        "Prints the final line of a step"
         with self.lock:
             self.running.pop(name, None)
             print(f"\r{text}\033[K" if self.tty else text, flush=True)
@@ -199,7 +199,7 @@ class Chain:
         check_order(steps)
         self.steps, self.folder, self.fresh, self.library = steps, folder, fresh, library_hash()
         self.progress, self.stop = RunningSteps(), threading.Event()
-        self.ended = {}  # name -> Future of the text that stands for the step's outputs
+        self.ended = {}  # name -> Future of a text that identifies the step's outputs
 
     def output(self, step: ChainStep) -> Path:
         "Where the executed notebook goes"
@@ -236,7 +236,7 @@ def run_chain(
         except BaseException as e:
             chain.stop.set()
             if isinstance(e, StepFailed):
-                print(e, file=sys.stderr, flush=True)  # Python itself says nothing at an exit with a code
+                print(e, file=sys.stderr, flush=True)  # Python prints nothing for a SystemExit with a code
             raise
     print(f"{show_path(chain.folder)} holds the results, {show_path(chain.folder)}/notebooks the executed notebooks")
     return [chain.output(step) for step in steps]
@@ -264,9 +264,9 @@ def _run_once(chain: Chain, step: ChainStep, head: str, key: str) -> float:  # w
     return _record(path)["ended"]
 
 # %% ../../nbs/jobs.chain.ipynb #60e00b25
-def _clear(run_dir: Path, ours: bool) -> None:
+def _clear(run_dir: Path, made_by_chain: bool) -> None:
     "Removes a step's old outputs; raises StepFailed if another chain or a person made them"
-    if not ours:
+    if not made_by_chain:
         raise StepFailed(f"{show_path(run_dir)} was not made by this chain; move it away")
     remove_whole(run_dir)
 

@@ -47,7 +47,9 @@ def _short(path: str | Path) -> str:
 
 def _folder(path: str | Path) -> Path:
     "The absolute path; sample and sample/x are in the bundled sample"
-    path = path if os.path.exists(resolve(path)) or len(parts := _split(str(path))) != 1 else parts[0]
+    if not os.path.exists(resolve(path)):
+        parts = _split(str(path))  # a single path may be quoted or have an escaped comma
+        path = parts[0] if len(parts) == 1 else path
     first, *rest = Path(path).parts or (".",)
     return sample_folder().joinpath(*rest) if first == "sample" else resolve(path)
 
@@ -60,7 +62,7 @@ def split_paths(
 
 
 def _split(text: str) -> list[str]:
-    "What stands between commas that are neither quoted nor escaped"
+    "The parts of a text between commas that are neither quoted nor escaped"
     try:
         return [part.strip() for part in next(csv.reader([text], skipinitialspace=True, escapechar="\\"))] or [""]
     except (csv.Error, StopIteration):
@@ -179,7 +181,7 @@ def find_checkpoint(
 
 # %% ../../nbs/jobs.checkpoints.ipynb #7181a317
 def _checked_class(policy: ModulePolicy) -> Path:
-    "The name of a class that plays; raises CheckpointError for what its files tell is wrong"
+    "The name of a class that plays; raises CheckpointError if its source or its weights show that it can't be used"
     problem = check_module(policy)
     if not problem and policy.state.endswith(".safetensors"):
         problem = check_safetensors(resolve(policy.state))
@@ -191,7 +193,7 @@ def _checked_class(policy: ModulePolicy) -> Path:
 def checkpoint_identity(
     folder: Path,  # as `find_checkpoint` gives it
 ) -> str:
-    "What differs for two checkpoints that aren't the same; OSError where it can't be read"
+    "A text that identifies a checkpoint: it is the same only for the same weights; OSError where it can't be read"
     policy = module_policy(folder)
     return json.dumps(module_checksums(policy)) if policy else (folder / "agent.json").read_text()
 
@@ -200,7 +202,7 @@ def newest_state(
     run_dir: Path,
     load: Callable[[Path], None],  # reads the training state; raises DamagedState where it can't be read
 ) -> Path | None:  # None for a run without checkpoints
-    "The newest checkpoint whose state loads, with a line about newer ones; raises DamagedState if there are only those"
+    "The newest checkpoint whose state loads; damaged newer ones are put aside. DamagedState if none can be loaded"
     problems = {}
     for folder in reversed(run_checkpoints(run_dir)):
         try:

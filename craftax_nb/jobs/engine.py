@@ -32,12 +32,15 @@ def check_place(
     "Raises ParameterError where papermill's cell of values would have no effect, as in a copy that has lost its tag"
     from craftax_nb.jobs.params import ParameterError
 
-    has = lambda tag: [i for i, c in enumerate(cells) if tag in c["metadata"].get("tags", [])]
+    tagged = lambda tag: [i for i, c in enumerate(cells) if tag in c["metadata"].get("tags", [])]
     starts = [i for i, c in enumerate(cells) if c["cell_type"] == "code" and ".start(" in "".join(c["source"])]
-    own, given = has("parameters"), has("injected-parameters")
-    if not given or (own and own[0] < given[0] and (not starts or given[0] < starts[0])):
+    parameters, injected = tagged("parameters"), tagged("injected-parameters")
+    if not injected:
         return
-    where = "stands behind job.start" if own else "is missing: no cell has it"
+    before_start = not starts or injected[0] < starts[0]
+    if parameters and parameters[0] < injected[0] and before_start:
+        return
+    where = "stands behind job.start" if parameters else "is missing: no cell has it"
     raise ParameterError(
         f"{job}: the given parameters would have no effect, as the tag `parameters` {where}; "
         f"give the tag to the cell with the parameters again, or take a fresh copy of the notebook"
@@ -56,7 +59,7 @@ def _absolute(path: str | None) -> str:
 # %% ../../nbs/jobs.engine.ipynb #95006266
 @contextlib.contextmanager
 def _tell_kernel(nb, input_path: str, output_path: str):
-    "Tells the kernel what it runs; gives the file in which the kernel names its run's folder"
+    "Tells the kernel in a variable which notebook it runs; gives the file into which it will write its run's folder"
     from craftax_nb.jobs.provenance import cells_hash
 
     with tempfile.TemporaryDirectory() as folder:

@@ -55,7 +55,7 @@ def show_path(path: str | Path) -> str:  # as a person would type it in the proj
 
 # %% ../../nbs/jobs.files.ipynb #c7320606
 def sync_path(path: str | Path) -> None:
-    "Returns when a file's contents, or a folder's names, are on the disk; a file system that can't tell is believed"
+    "Returns when a file's contents, or a folder's names, are on the disk; does nothing where a file system can't sync"
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -67,7 +67,7 @@ def sync_path(path: str | Path) -> None:
 
 
 def _sync_tree(folder: Path) -> None:
-    "Synchronises all files below a folder, side by side so that the disk does them together, then the folders"
+    "Synchronises all files below a folder, in threads so that the disk can do many at once, then the folders"
     below = list(folder.rglob("*"))
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(sync_path, [path for path in below if not path.is_dir()]))
@@ -75,7 +75,7 @@ def _sync_tree(folder: Path) -> None:
 
 # %% ../../nbs/jobs.files.ipynb #cdb9c034
 def is_disk_full(error: BaseException, folder: Path) -> bool:
-    "Whether an error came from a full disk or a spent quota: it says so, or the folder takes no further 256 KB"
+    "Whether an error came from a full disk or quota: its number or text says so, or 256 KB can't be written there"
     if isinstance(error, OSError) and error.errno:
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     if any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT)):
@@ -92,7 +92,7 @@ def is_disk_full(error: BaseException, folder: Path) -> bool:
 
 
 def _writer() -> str:
-    "This process in the name of a temporary file: two machines may have one process number"
+    "A text that identifies this process in names of temporary files: two machines may use the same process number"
     return f"{os.uname().nodename}-{os.getpid()}"
 
 # %% ../../nbs/jobs.files.ipynb #8464c283
@@ -101,7 +101,7 @@ def _unfinished(
     final: Path,  # the name that it gets in the end
     mark: str = "",
 ) -> Iterator[Path]:
-    "A temporary name beside the final one, which holds nothing when the block begins, and nothing if it raises"
+    "A temporary name beside the final one; nothing is there when the block begins, and nothing is left if it raises"
     temporary = final.with_name(f".{final.name}.tmp-{mark}{_writer()}")
     _discard(temporary)
     try:
@@ -127,7 +127,7 @@ def _discard(path: Path) -> None:
 def whole_file(
     final: str | Path,  # the file's name once it is complete; an older one there is replaced. Its folder must exist
 ) -> Iterator[Path]:  # the file to write
-    "Gives a temporary name to write to, which is the file, on the disk, when the block ends, and gone if it raises"
+    "Gives a temporary file to write; when the block ends it is synced and gets its name, if it raises it is removed"
     final = Path(final)
     with _unfinished(final) as temporary:
         yield temporary
@@ -203,7 +203,7 @@ def sha256_of(path: str | Path) -> str:
 def verifies(
     verify: bool = True,  # what the caller asks for
 ) -> bool:
-    "Whether what is opened is compared with its checksums: not where the caller or CRAFTAX_NB_VERIFY=off says so"
+    "Whether files are compared with their checksums: not if the caller doesn't want it, or CRAFTAX_NB_VERIFY is off"
     return verify and os.environ.get("CRAFTAX_NB_VERIFY", "") != "off"
 
 # %% ../../nbs/jobs.files.ipynb #3330a7c1
@@ -219,7 +219,7 @@ def reading_problem(
 def whole_folder(
     final: str | Path,  # the folder's name once it is complete; an older one there is replaced
 ) -> Iterator[Path]:  # the folder to fill
-    "Gives a temporary folder to fill, which gets its name, on the disk, when the block ends, and goes if it raises"
+    "Gives a temporary folder to fill; when the block ends it is synced and gets its name, if it raises it is removed"
     final = Path(final)
     final.parent.mkdir(parents=True, exist_ok=True)
     with _unfinished(final) as temporary:
@@ -253,7 +253,7 @@ def _exchange(a: Path, b: Path) -> bool:  # False where the system or the file s
 
 # %% ../../nbs/jobs.files.ipynb #8622fe53
 def remove_whole(path: str | Path) -> None:
-    "Removes a file or a folder, if it is there; after a kill it is there as it was, or gone"
+    "Removes a file or a folder, if it is there; a kill meanwhile leaves it as it was, or removed, never a part of it"
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
         gone = path.with_name(f".{path.name}.tmp-gone-{_writer()}")
@@ -266,7 +266,7 @@ def remove_whole(path: str | Path) -> None:
 
 # %% ../../nbs/jobs.files.ipynb #acd064a7
 def remove_leftovers(*folders: str | Path) -> None:
-    "Removes what killed processes left in folders, and undoes half a replacement; nobody may be writing to them"
+    "Removes temporary files of killed processes, and undoes half a replacement; no process may be writing there"
     for folder in map(Path, folders):
         for old in folder.glob(".*.tmp-old-*"):
             if not (final := old.with_name(old.name[1:].rpartition(".tmp-old-")[0])).exists():

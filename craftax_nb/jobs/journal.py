@@ -16,13 +16,13 @@ from .files import project_root, show_path, write_text
 from .records import PARAMS, STATUS
 
 # %% ../../nbs/jobs.journal.ipynb #a0ff2b47
-LEAST_EPISODES = 30  # under which nobody is ranked
+LEAST_EPISODES = 30  # with fewer, an agent isn't ranked
 
 
 def too_few(
-    episodes: int,  # that a mean return is the mean of
+    episodes: int,  # over which a return was averaged
 ) -> str:  # "" from `LEAST_EPISODES` on
-    "The words beside a mean return over so few episodes that it ranks nobody"
+    "The note beside a mean return over too few episodes to rank the agent"
     return "" if episodes >= LEAST_EPISODES else "too few to rank"
 
 # %% ../../nbs/jobs.journal.ipynb #c5ff98d7

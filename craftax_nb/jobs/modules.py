@@ -64,7 +64,7 @@ def _names(tree: ast.Module) -> Iterator[str]:
 def check_module(
     policy: ModulePolicy,
 ) -> str:  # "" where nothing is wrong
-    "What is wrong with a class as a checkpoint, as far as its source and weights file show without running"
+    "What is wrong with a class as a checkpoint, as far as its source and its weights show without running it"
     file = module_file(policy.module)
     if file is None:
         return f"there is no module {policy.module}; it is looked for in the project's folder {project_root()}"

@@ -15,7 +15,7 @@ from .provenance import cells_hash
 
 # %% ../../nbs/jobs.notebook.ipynb #c93e94dc
 def given_notebook() -> dict:  # input, output, hash, note; {} where papermill didn't start this process
-    "What papermill runs in this kernel: paths, the hash of its code, and the file in which to name the run's folder"
+    "The notebook that papermill runs in this kernel: paths, its hash, and the file into which the run's folder goes"
     try:
         about = json.loads(os.environ.get("CRAFTAX_NB_NOTEBOOK", "{}"))
         return about if about.get("pid") == os.getppid() else {}
@@ -29,9 +29,7 @@ def tell_folder(run_dir: Path) -> None:
         Path(note).write_text(str(run_dir))
 
 # %% ../../nbs/jobs.notebook.ipynb #84180617
-def ran_hash() -> (
-    str
-):  # as `notebook_hash` gives it, where a notebook was run from its first cell to its last; "" outside
+def ran_hash() -> str:  # equals `notebook_hash` if each cell was run once, in order; "" outside of a notebook
     "The hash of the cells that this kernel has run so far, without those that only papermill writes"
     ip = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(ip, "kernel"):

@@ -36,9 +36,11 @@ def main_figure(
 ) -> str:  # "" where there is none
     "A run's main figure with its name, and with its interval where it has one"
     results = {re.sub(r"^(final|debug)\.", "", c): x for c, x in row.items() if c.startswith(("final.", "debug."))}
-    known = {name: x for name, x in results.items() if isinstance(x, str) or (x is not None and np.all(x == x))}
-    wished = (n for start in [*MAIN_FIGURES.get(job, []), *ANY_JOB] for n in known if n.startswith(start))
-    name = next((n for n in wished if known[n] != ""), None)
+    is_known = lambda x: isinstance(x, str) or (x is not None and np.all(x == x))  # NaN differs from itself
+    known = {name: x for name, x in results.items() if is_known(x)}
+    beginnings = [*MAIN_FIGURES.get(job, []), *ANY_JOB]
+    candidates = (n for beginning in beginnings for n in known if n.startswith(beginning))
+    name = next((n for n in candidates if known[n] != ""), None)
     if name is None:
         return ""
     value = known[name] if isinstance(known[name], str) else format_number(known[name])
@@ -46,7 +48,7 @@ def main_figure(
 
 # %% ../../nbs/jobs.overview.ipynb #85c9db06
 def _duration(seconds: float) -> str:
-    "Seconds as a person says them"
+    "A duration in seconds, minutes or hours"
     if not seconds == seconds:
         return ""
     minutes, hours = seconds / 60, seconds / 3600
@@ -56,7 +58,7 @@ def _duration(seconds: float) -> str:
 def overview(
     table,  # from `runs_table`, with intervals in one column
 ):  # -> pandas DataFrame, indexed by the run's path
-    "What a person looks at first: status, job, what differs, result or error, time"
+    "The overview of runs: status, job, what differs from the defaults, result or error, time"
     import pandas as pd
 
     words = lambda x: x if isinstance(x, str) else ""
@@ -74,7 +76,7 @@ def overview(
     return pd.DataFrame(rows, index=table.index, columns=names, dtype=str)
 
 # %% ../../nbs/jobs.overview.ipynb #d6f970b3
-LEAST_WIDTH = 8  # characters of a column that gives way
+LEAST_WIDTH = 8  # characters; a column is never made narrower than that
 
 
 def column_widths(
@@ -108,7 +110,7 @@ def _wrapped(row: list[str], widths: list[int]) -> list[str]:
     return ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)) for line in zip(*cells, strict=True)]
 
 # %% ../../nbs/jobs.overview.ipynb #9e6291f0
-FEW_POINTS = 30  # up to so many are marked
+FEW_POINTS = 30  # a curve of at most so many points has a mark on each
 
 
 def curve(

@@ -158,17 +158,17 @@ def _assigned(nodes: list) -> dict:  # {} unless these statements do nothing but
 # %% ../../nbs/jobs.params.ipynb #c4ac9210
 @patch
 def overwritten(self: Job) -> dict:  # name -> the value that was given
-    "Parameters that were given, and that the notebook's own values have overwritten since"
-    declared, lost, own = {*self.declared()}, {}, False
+    "Parameters that papermill was given, but that a later cell of the notebook has overwritten"
+    declared, lost, parameters_cell_ran = {*self.declared()}, {}, False
     for source in self.namespace.get("In", []):
         with contextlib.suppress(SyntaxError):
-            nodes, papermill = ast.parse(source).body, source.startswith("# Parameters")
-            own = own or bool(_annotated(nodes) & declared)
-            if own and not papermill:
+            nodes, is_papermills = ast.parse(source).body, source.startswith("# Parameters")
+            parameters_cell_ran = parameters_cell_ran or bool(_annotated(nodes) & declared)
+            if parameters_cell_ran and not is_papermills:
                 continue
             values = {k: v for k, v in _assigned(nodes).items() if not k.startswith("PAPERMILL_")}
             lost = {k: v for k, v in lost.items() if k not in values}
-            if own or not papermill:  # only what has changed since counts
+            if parameters_cell_ran or not is_papermills:  # only values that have changed since count
                 values = {k: v for k, v in values.items() if k in declared and self.namespace[k] != v}
             lost |= values
     return lost
@@ -205,7 +205,7 @@ def check(self: Job) -> dict:  # name -> value of the declared type
 
 @patch
 def _preset(self: Job, values: dict) -> dict:
-    "What the parameter `preset` sets: parameters that weren't given; ParameterError for a preset that isn't there"
+    "The values that the preset sets, for parameters that weren't given; ParameterError for an unknown preset"
     preset = values.get("preset", "")
     known = [name for name, of_jobs in PRESETS.items() if not name or self.name in of_jobs]
     if preset not in known:
@@ -227,7 +227,7 @@ def _translate(self: Job, declared: dict) -> None:
 
 # %% ../../nbs/jobs.params.ipynb #454b3f26
 def _nearest(name: str, known) -> str:
-    "The parameter that was probably meant, or all of them, or of many the first"
+    "The parameter that was probably meant; else the names of all parameters, at most twelve of them"
     close, names = difflib.get_close_matches(name, known, 1, 0.5), list(known)
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names[:12])}{more}"
@@ -248,16 +248,15 @@ def check_finished(
     folder,  # a checkpoint or a data set
     accept: bool | None,  # the parameter accept_unfinished; None where the job has none
 ) -> None:
-    "Raises ParameterError for what a run left that didn't finish; with `accept` prints one line about it"
+    "Raises ParameterError for a folder of a run that didn't finish; with `accept` prints one line about it instead"
     if not (problem := unfinished(folder)):
         return
     if not accept:
-        or_else = "" if accept is None else ", or take it as it is: -p accept_unfinished True"
+        or_else = "" if accept is None else ", or use them as they are: -p accept_unfinished True"
         raise ParameterError(
-            f"{job}: {name}: {problem}, so what it left is not what it was meant to be; "
-            f"finish it with its run_dir{or_else}"
+            f"{job}: {name}: {problem}, so its outputs may be incomplete; let it finish, with the same run_dir{or_else}"
         )
-    print(f"{job}: {name}: {problem}; what it left is taken as it is (accept_unfinished)")
+    print(f"{job}: {name}: {problem}; its outputs are used as they are (accept_unfinished)")
 
 # %% ../../nbs/jobs.params.ipynb #f3582d0a
 def _check_folders(job: str, values: dict, names, find, optional) -> None:

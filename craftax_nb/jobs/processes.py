@@ -81,7 +81,7 @@ def set_compiler_flags() -> None:
 def share_gpu(
     language_model: bool = False,  # whether one takes the GPU, here or in processes that this one starts
 ) -> None:
-    "Says how much of a GPU's memory JAX may take; before JAX starts. What the environment says is left alone"
+    "Limits the share of a GPU's memory that JAX takes, if called before JAX starts; keeps settings of the environment"
     if language_model:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

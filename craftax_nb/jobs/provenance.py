@@ -127,7 +127,7 @@ LARGEST_FILE, LARGEST_DIFF = 1 << 20, 10 << 20  # bytes
 
 
 def _git(root: Path, *words: str, paths: list[str] = (), index: Path | None = None) -> list[str]:
-    "The names that a git command prints, NUL between them; raises OSError without git, or where it fails"
+    "The names that a git command prints, separated by NUL; raises OSError without git, or where the command fails"
     env = {**os.environ, "GIT_INDEX_FILE": str(index)} if index else None
     given = "\0".join(paths).encode(errors="surrogateescape")
     done = subprocess.run(["git", "-C", str(root), *words], input=given, env=env, capture_output=True)
@@ -137,8 +137,8 @@ def _git(root: Path, *words: str, paths: list[str] = (), index: Path | None = No
 
 # %% ../../nbs/jobs.provenance.ipynb #0a77dc1d
 def _is_large(path: Path) -> bool:
-    "Whether a file, or what a link says, has more bytes than a diff takes"
-    return path.is_symlink() is False and path.is_file() and path.stat().st_size > LARGEST_FILE
+    "Whether a file, which is no link, has more bytes than a diff takes"
+    return not path.is_symlink() and path.is_file() and path.stat().st_size > LARGEST_FILE
 
 
 def _diff(root: Path, index: Path, without: list[str]) -> str:
@@ -176,7 +176,7 @@ def git_diff(
 
 # %% ../../nbs/jobs.provenance.ipynb #132c6dd3
 def _left_out(large: list[str], changed: list[str], patch: str) -> str:
-    "The patch, with a line about what is left out of it; none of it where it is too long altogether"
+    "The patch, after lines that name what is left out; a patch that is too long is left out as a whole"
     lines = [f"# left out, larger than {LARGEST_FILE >> 20} MB: {name!r}\n" for name in sorted({*large})]
     if len(patch) > LARGEST_DIFF:
         lines.append(

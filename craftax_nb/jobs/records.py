@@ -101,12 +101,13 @@ def _cut_off(
     line: bytes,
     pos: int,  # where JSON isn't understood
 ) -> bool:
-    "Whether a line may be the beginning of an object, and no more"
-    return not line or line.startswith(b"{") and (not line.endswith(b"}") or pos >= len(line))
+    "Whether a line may be the beginning of a JSON object whose end is missing"
+    end_is_missing = not line.endswith(b"}") or pos >= len(line)
+    return not line or (line.startswith(b"{") and end_is_missing)
 
 # %% ../../nbs/jobs.records.ipynb #9ea27ace
 def append_line(path: Path, row: dict, sync: bool = False) -> None:
-    "Appends a line, on a line of its own even where a killed process left one that is cut off"
+    "Appends a line of JSON; after an incomplete last line of a killed process it begins a new line"
     with path.open("a+b") as f:
         size = f.seek(0, os.SEEK_END)
         f.seek(max(0, size - 1))

@@ -18,7 +18,7 @@ from .sweep import next_output
 
 # %% ../../nbs/jobs.rerun.ipynb #53b358d1
 def changes_since(about: dict) -> list[str]:  # about: a run's params.json
-    "What a run's result depends on and has changed since the run: one sentence for each"
+    "A sentence for each thing that a run's result depends on and that has changed since the run"
     if not about.get("library"):
         return ["the run is older than these records: code and data can't be compared"]
     now, out = provenance(about["params"], about["notebook"]), []

@@ -67,7 +67,7 @@ def read_status(
 def run_of(
     path: str | Path,  # a checkpoint, a data set, or a run's folder
 ) -> Path | None:  # None where no run left it, as with the bundled sample
-    "The folder of the run that left a checkpoint or a data set"
+    "The folder of the run that made a checkpoint or a data set"
     folder = resolve(path)
     return next((p for p in (folder, *folder.parents[:3]) if (p / "params.json").exists()), None)
 
@@ -75,7 +75,7 @@ def run_of(
 def unfinished(
     path: str | Path,  # a checkpoint, a data set, or a run's folder
 ) -> str:  # "" where the run finished, or where there is no run
-    "What became of the run that left a checkpoint or a data set, in words, where it did not finish"
+    "A few words about how the run that made a checkpoint or a data set ended, where it did not finish"
     folder = run_of(path)
     status = read_status(folder) if folder else {"status": "finished"}
     if status["status"] == "finished":
@@ -105,12 +105,12 @@ def _number(x):
 
 # %% ../../nbs/jobs.runs.ipynb #454612b9
 def _take(folder: Path) -> float:  # seconds since the epoch: the last heartbeat of the process that held it before
-    "Holds the folder. Raises RunError if another process is at work in it; a dead one on another machine is waited for"
-    alive, here, end = last_beat(folder), socket.gethostname(), time.time() + STALE + BEAT
-    elsewhere = lambda status: status["status"] == "running" and status.get("host", here) != here
-    while elsewhere(status := read_status(folder)) and time.time() < end:
+    "Takes the folder's lock, waiting for a process on another machine to count as dead; RunError if it is in use"
+    alive, this_host, end = last_beat(folder), socket.gethostname(), time.time() + STALE + BEAT
+    runs_elsewhere = lambda status: status["status"] == "running" and status.get("host", this_host) != this_host
+    while runs_elsewhere(status := read_status(folder)) and time.time() < end:
         time.sleep(1)
-    if elsewhere(status) or not hold(folder):
+    if runs_elsewhere(status) or not hold(folder):
         who = holder(folder) or status
         who = f"process {who['pid']} on {who['host']}" if "pid" in who else "a process that is just starting"
         raise RunError(f"{show_path(folder)} is in use by another process ({who}); wait for it, or give a new run_dir")
@@ -160,7 +160,7 @@ class Run:
         cls,
         job: str,  # the job's name
         params: dict,  # its parameters; run_dir "" or missing: a new folder
-        defaults: dict | None = None,  # what the notebook says when nothing is given
+        defaults: dict | None = None,  # the notebook's own values of the parameters
         notebook: str = "",  # its path, relative to the project
     ) -> "Run":
         "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
@@ -225,7 +225,7 @@ def log(
 # %% ../../nbs/jobs.runs.ipynb #661f4144
 @patch
 def checkpoint_dir(self: Run, step: int) -> Path:
-    "The folder for the checkpoint of `step`, which the writer makes; what was logged before it is on the disk then"
+    "The folder for the checkpoint of `step`, which the writer makes; all rows logged so far are on the disk before"
     (self.dir / "checkpoints").mkdir(exist_ok=True)
     _sync_metrics(self.dir)
     return self.dir / "checkpoints" / f"step-{step:06d}"
@@ -247,7 +247,7 @@ def resume(
 
 
 def _sync_metrics(folder: Path) -> None:
-    "What was logged is on the disk when this returns"
+    "Makes sure that all logged metrics are on the disk"
     if (folder / "metrics.jsonl").exists():
         sync_path(folder / "metrics.jsonl")
 
@@ -296,8 +296,10 @@ def mark_best(
 ) -> int | None:  # its step; None, and no file, where no checkpoint has the metric
     "Writes into best.json which of the checkpoints had the highest metric, as logged last before or at its step"
     rows = [(r["step"], x) for r in metric_rows(self.dir) if (x := r.get(metric)) is not None and x == x]
-    steps = [step_of(folder) for folder in run_checkpoints(self.dir)]
-    scores = {step: [x for at, x in rows if at <= step][-1] for step in steps if any(at <= step for at, _ in rows)}
+    scores = {}  # a checkpoint's step -> the metric as it was logged last before or at it
+    for step in map(step_of, run_checkpoints(self.dir)):
+        if logged := [x for at, x in rows if at <= step]:
+            scores[step] = logged[-1]
     if not scores:
         return None
     best = max(scores, key=scores.get)

@@ -25,23 +25,20 @@ RENAMED_PARAMETERS = {  # old name -> new, for one version
     "label_dropout": "hidden_dropout",
     "luck": "num_seeds",
 }
-BEFORE_ADDED = {
-    "extras": False,
-    "reflect": False,
-}  # parameter -> its effect in a run from before there was one, where it isn't the default
+BEFORE_ADDED = {"extras": False, "reflect": False}  # parameter -> what runs did before it was added, if not the default
 
 # %% ../../nbs/jobs.same_run.ipynb #2e5a8419
 def check_same(folder: Path, job: str, params: dict, defaults: dict) -> None:
-    "Raises RunError unless the folder's run is this job with these parameters; those it lacks had the defaults' effect"
+    "RunError unless the folder's run is this job with these parameters; one that it lacks counts as the default"
     old = PARAMS.read(folder / "params.json")
     if old["job"] != job:
         raise RunError(f"{show_path(folder)} holds a run of {old['job']}, not of {job}; give a new run_dir")
     new = json.loads(json.dumps(params, default=str))
-    began = {
-        RENAMED_PARAMETERS[k] if RENAMED_PARAMETERS.get(k) in new and k not in new else k: v
-        for k, v in old["params"].items()
-    }
-    began = {**{k: v for k, v in (defaults | BEFORE_ADDED).items() if k in new}, **began}
+    began = {k: v for k, v in (defaults | BEFORE_ADDED).items() if k in new}
+    for name, value in old["params"].items():
+        new_name = RENAMED_PARAMETERS.get(name)
+        was_renamed = new_name in new and name not in new
+        began[new_name if was_renamed else name] = value
     for k in {**began, **new}:
         if k not in _NOT_COMPARED and began.get(k) != new.get(k):
             raise RunError(

@@ -61,7 +61,7 @@ def kind_words(kind) -> str:
 # %% ../../nbs/jobs.schema.ipynb #0b968680
 @dataclass(frozen=True)
 class FileSchema:
-    "What one kind of JSON file holds"
+    "The fields of one kind of JSON file, and the error for a file that doesn't have them"
 
     required: Mapping  # field -> kind
     error: type[Exception]  # raised for a file that doesn't follow the schema

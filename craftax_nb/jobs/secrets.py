@@ -17,7 +17,7 @@ _QUERY = re.compile(r"""([?&][\w-]*(?:password|passwd|pwd|token|secret|key|auth|
 
 
 def _without_login(match: re.Match) -> str:
-    "What is shown of a user and a password; a user alone may be a token where the address is http's"
+    "The login of an address without its secret; in an http address a user name alone may be a token, and is hidden too"
     scheme, user, password = match["scheme"], match["user"], match["password"]
     if password:
         return f"{scheme}{user}:***@"

@@ -147,7 +147,7 @@ def too_large(
     memory: int = 0,  # bytes; 0: this machine's
     gpu: int | None = None,  # bytes of each GPU that the job's arrays lie on; None: this machine's, if the job uses it
 ) -> str:  # "" where it may fit
-    "What a job would hold at least, where that is more than there is, and the parameters that make it so"
+    "A sentence, where the job would need more memory than there is: how much at least, and by which parameters"
     try:
         parts = SIZES.get(job, lambda p: {})(values)
     except KeyError:  # a job of this name with other parameters

@@ -110,12 +110,12 @@ class Sweep:
         return frame_html(self.table()) + tag("p", f"{len(self.runs)} runs of {self.notebook}, {len(self.todo)} to do")
 
 # %% ../../nbs/jobs.sweep.ipynb #ed55657e
-QUEUED = "queued.json"  # in a run's folder: the task that SLURM was given last for it
+QUEUED = "queued.json"  # in a run's folder: the SLURM task that was last submitted for it
 _QUEUED = FileSchema({"slurm": str}, ParameterError, "remove this file if SLURM has no task of this run")
 
 
 def _queued(folders: list[Path]) -> set[Path]:
-    "Those of the run folders whose task waits or runs in SLURM; raises RuntimeError where SLURM doesn't answer"
+    "The run folders whose task is waiting or running in SLURM; raises RuntimeError where SLURM doesn't answer"
     tasks = {_QUEUED.read(f / QUEUED)["slurm"]: f for f in folders if (f / QUEUED).exists()}
     sweeps = {f.parent / "sweeps" for f in folders if (f.parent / "sweeps").is_dir()}
     if not (tasks or sweeps):
@@ -195,8 +195,13 @@ def write(self: Sweep) -> tuple[Path, list[str]]:  # the tasks' folder, the comm
 
 def _ranges(numbers: list[int]) -> str:  # for example 0-2,5
     "Ascending numbers as SLURM reads an array's indices"
-    groups = [[n for _, n in group] for _, group in itertools.groupby(enumerate(numbers), lambda x: x[1] - x[0])]
-    return ",".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
+    ranges = []  # [first, last] of each range of successive numbers
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 # %% ../../nbs/jobs.sweep.ipynb #afaa5d2e
 @patch

@@ -29,7 +29,7 @@ from .runs import read_metrics, read_status
 
 # %% ../../nbs/jobs.table.ipynb #08166fe0
 def run_folders(folder: str | Path = "runs") -> Iterator[Path]:
-    "The run folders in `folder`, which may be one itself; somebody else's that can't be read is taken for one"
+    "The run folders in `folder`, or `folder` itself if it is one; a folder that can't be read counts as one"
     try:
         with os.scandir(folder := resolve(folder)) as scan:
             entries = sorted(scan, key=lambda e: e.name)
@@ -101,8 +101,7 @@ def run_row(folder: Path) -> dict:  # column -> value
         "attempts": len(attempts),
         "step": newest.get("step"),
         **_origin(about, status, attempts[-1] if attempts else {}),
-        "error": status.get("error")
-        or "; ".join(f"report {k}: {v}" for k, v in status.get("failed_reports", {}).items()),
+        "error": status.get("error") or _failed_reports(status),
         "few": _few(status.get("summary") or {}),
         **links(folder, attempts),
         **{f"param.{k}": v for k, v in about["params"].items() if k != "run_dir"},
@@ -110,6 +109,11 @@ def run_row(folder: Path) -> dict:  # column -> value
     }
 
 # %% ../../nbs/jobs.table.ipynb #53dfc346
+def _failed_reports(status: dict) -> str:  # "" where none failed
+    "The reports of a run that couldn't be made, each with its error"
+    return "; ".join(f"report {name}: {error}" for name, error in status.get("failed_reports", {}).items())
+
+# %% ../../nbs/jobs.table.ipynb #091ba10d
 def _origin(about: dict, status: dict, last: dict) -> dict:
     "The columns that say what a run came from and where its last attempt ran"
     git = about.get("git", "")
@@ -125,7 +129,7 @@ def _origin(about: dict, status: dict, last: dict) -> dict:
 
 # %% ../../nbs/jobs.table.ipynb #42090b92
 def _results(about: dict, summary: dict) -> Iterator[tuple]:
-    "Columns and values: an interval gives three, a mean return four, and a debug run has columns of its own"
+    "Yields columns and values of the results: three for an interval, four for a mean return; `debug.` for a debug run"
     kind = "debug" if about.get("debug") else "final"
     for k, v in summary.items():
         if isinstance(v, list) and len(v) in (3, 4):
@@ -135,7 +139,7 @@ def _results(about: dict, summary: dict) -> Iterator[tuple]:
 
 # %% ../../nbs/jobs.table.ipynb #9d5e7408
 def _few(summary: dict) -> str:  # "" where there are enough
-    "Which of a run's returns are means over too few episodes to rank anybody"
+    "Names a run's returns that are means over too few episodes for a ranking"
     few = [k for k, v in summary.items() if isinstance(v, list) and len(v) == 4 and too_few(v[3])]
     return f"too few to rank: {', '.join(few)}" if few else ""
 
@@ -197,6 +201,13 @@ def _in_one(numbers: list):
     return format_number(numbers[:3]) if len(numbers) > 2 and numbers[1] == numbers[1] else numbers[0]
 
 # %% ../../nbs/jobs.table.ipynb #2b670238
+def _as_text(x) -> str:
+    "A cell of the table as text: four digits for a number, empty where there is nothing (None or NaN)"
+    if x is None or x != x:
+        return ""
+    return f"{x:.4g}" if isinstance(x, float) else str(x)
+
+# %% ../../nbs/jobs.table.ipynb #2a0b4ec3
 def format_table(
     table,
     columns: list[str] = (),  # see pick_columns; none: the overview
@@ -207,8 +218,7 @@ def format_table(
         return "no runs"
     width, part = width or shutil.get_terminal_size((120, 0)).columns, with_intervals(table)
     part = part[pick_columns(part, columns)] if columns else overview(part)
-    text = lambda x: "" if x is None or x != x else f"{x:.4g}" if isinstance(x, float) else str(x)
-    part = part.map(text)
+    part = part.map(_as_text)
     at_once = max(1, width // (LEAST_WIDTH + 2) - 1)
     blocks = [part.iloc[:, i : i + at_once] for i in range(0, part.shape[1], at_once)]
     return "\n\n".join(fit_text(block, width) for block in blocks)
@@ -224,7 +234,7 @@ def _link(path: str, name: str, base: Path) -> Markup:
 
 
 def _is_path(path) -> bool:
-    "Whether there is something to link to: a column that a run lacks holds NaN"
+    "Whether there is a path to link to; where a run has none, the table holds NaN"
     return isinstance(path, str) and bool(path)
 
 # %% ../../nbs/jobs.table.ipynb #4fc1c4f4
@@ -232,7 +242,7 @@ def _first_columns(
     table,  # as runs_table gives
     base: Path,
 ):  # -> pandas DataFrame of HTML, wrapped where it is long
-    "The overview with a coloured status, the error in the colour of errors, and links to what a run left"
+    "The overview with a coloured status, errors in the colour of errors, and links to each run's files"
     part = overview(with_intervals(table)).map(escape)
     failed = table["error"].map(_is_path) if "error" in table else [False] * len(table)
     wide = lambda text, wrong: tag("div", text, class_="craftax-wide", style=f"color:{WRONG}" if wrong else None)
@@ -300,11 +310,11 @@ def plot_runs(
     table,  # the chosen rows of runs_table
     metrics: list[str] = (),  # of metrics.jsonl; none: up to six that all runs share
 ):  # -> matplotlib Figure
-    "Plots the metrics of runs over their steps, no debug run beside real ones; ValueError if none of them has metrics"
+    "Plots the metrics of runs over their steps, of debug runs only if all are; ValueError if no run has metrics"
     import matplotlib.pyplot as plt
 
-    if not (real := table[table["debug"].isin(["", None])] if "debug" in table else table).empty:
-        table = real
+    real_runs = table[table["debug"].isin(["", None])] if "debug" in table else table
+    table = table if real_runs.empty else real_runs
     curves = {run: frame for run in table.index if len(frame := read_metrics(run))}
     if not curves:
         raise ValueError("none of these runs has metrics; choose others of runs_table()")

@@ -134,8 +134,8 @@ def add_rows(self: Mirror, name: str, rows, step: int):  # rows: a DataFrame, wi
     def log():
         tables = self.__dict__.setdefault("growing", {})
         if name not in tables:
-            how = dict(log_mode="INCREMENTAL", allow_mixed_types=True)
-            tables[name] = self.wandb.Table(columns=list(map(str, rows.columns)), **how)
+            options = dict(log_mode="INCREMENTAL", allow_mixed_types=True)
+            tables[name] = self.wandb.Table(columns=list(map(str, rows.columns)), **options)
         for row in rows.itertuples(index=False):
             tables[name].add_data(*row)
         self.run.log({name: tables[name], "global_step": step})
@@ -164,7 +164,7 @@ def read_manifest(folder: Path) -> dict:
 @patch
 def artifact(
     self: Mirror,
-    name: str,  # <type>-<what it is of>; the type is W&B's, what stands before the hyphen
+    name: str,  # for example checkpoint-<run>; the part before the hyphen is W&B's type
     files: Mapping[str, Path],  # name in the artifact -> file, which stays as it is: W&B makes no copy of it
     aliases: list[str],
     step: int = 0,

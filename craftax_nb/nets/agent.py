@@ -58,7 +58,7 @@ class Agent:
     gamma: float = 0.99  # discount factor that it was trained with
     upstream_exact: bool = False  # whether its observations lack the mobs that upstream's lose
     craftax_version: str = ""  # of the game that it was trained on; "": the one installed here
-    foreign: Foreign | None = None  # somebody else's network, which is asked instead; `spec` stands for the game
+    foreign: Foreign | None = None  # another program's network, which answers instead; `spec` then only names the game
 
     @property
     def world(self) -> World:
@@ -130,7 +130,7 @@ def apply(self: Agent, codes, hidden_state=None, memory=None, first=None):  # lo
 
 @patch
 def along(self: Agent, codes, hidden_state, memory, first, action):  # logits (steps, n, actions), values, memory
-    "As `apply`, along sequences (steps, n, ...) in which these actions (steps, n) were taken, which a world model sees"
+    "As `apply`, for sequences (steps, n, ...); a world model also remembers the actions (steps, n) that were taken"
     if self.spec.net != WORLD_MODEL:
         return self.apply(codes, hidden_state, memory, first)
 
@@ -212,7 +212,7 @@ def _check_normaliser(agent: Agent) -> None:
 
 # %% ../../nbs/nets.agent.ipynb #ce473fb0
 def not_finite(tree) -> str:  # "" where all are; else for example weights/actor_0/kernel
-    "The first array of a tree of dictionaries that holds a number which isn't finite"
+    "The path of the first array, in a tree of dictionaries, that holds a number which isn't finite"
     for path, x in jax.tree_util.tree_leaves_with_path(tree):
         if not np.isfinite(np.asarray(x)).all():
             return "/".join(str(getattr(key, "key", key)) for key in path)
@@ -230,8 +230,8 @@ def _check_finite(agent: Agent, params: dict, step: int, dtype: str) -> None:
 # %% ../../nbs/nets.agent.ipynb #a3a3e0c5
 def checksums(folder: Path) -> dict[str, str]:
     "Size and CRC-32 of each file of weights below the folder, by relative path"
-    own = lambda p: p.is_file() and (p.parent != folder or p.suffix in (".safetensors", ".onnx"))
-    files = [p for p in sorted(folder.rglob("*")) if own(p)]
+    holds_weights = lambda p: p.is_file() and (p.parent != folder or p.suffix in (".safetensors", ".onnx"))
+    files = [p for p in sorted(folder.rglob("*")) if holds_weights(p)]
     return {str(p.relative_to(folder)): f"{p.stat().st_size}-{zlib.crc32(p.read_bytes()):08x}" for p in files}
 
 
@@ -286,7 +286,7 @@ def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
     return flax_from_torch(load_arrays(folder / "weights.safetensors"), spec)
 
 # %% ../../nbs/nets.agent.ipynb #d67dda57
-_NEEDED = ("framework", "step", "spec", "recipe")  # by who loads an agent
+_NEEDED = ("framework", "step", "spec", "recipe")  # optional fields of agent.json that loading an agent needs
 _AGENT = replace(AGENT, required=AGENT.required | {name: AGENT.optional[name] for name in _NEEDED})
 
 
@@ -366,6 +366,6 @@ def load_agent(
     if version != here:
         warnings.warn(f"{show_path(folder)} was trained on craftax {version}, this is {here}", stacklevel=2)
     mean, std, p = normaliser.get("mean"), normaliser.get("std"), meta.get("parameters", {})
-    gamma = float(p.get("gamma", 1 - 1 / p.get("horizon", 100)))  # a world model's is said by its horizon
+    gamma = float(p.get("gamma", 1 - 1 / p.get("horizon", 100)))  # runs of world models have a horizon instead
     exact = bool(meta.get("upstream_exact", p.get("upstream_exact", False)))
     return Agent(spec, params, mean, std, _recipe(meta), meta, gamma, exact, version)

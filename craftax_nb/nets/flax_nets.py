@@ -33,18 +33,18 @@ class Output(NamedTuple):
 
 # %% ../../nbs/nets.flax_nets.ipynb #4d2c988b
 class JoiningLayer(nn.Module):
-    "A dense layer over what a trunk made of an observation, beside what it made of a hidden state"
+    "A dense layer over two inputs side by side: a trunk's encoding of the observation, and that of the hidden state"
 
-    width: int  # of each of both parts
+    width: int  # of each of the two inputs
     outputs: int
     gain: float  # of the initial weights
 
     @nn.compact
     def __call__(
         self,
-        h,  # (..., width); None for a trunk that reads hidden states alone
-        read,  # (..., width), of the hidden states; or None, where `product` is given
-        product=None,  # (..., outputs), what the layer adds for them
+        h,  # (..., width), of the observation; None for a trunk that reads hidden states alone
+        read,  # (..., width), of the hidden state; None where `product` is given
+        product=None,  # (..., outputs), the hidden state's part of the layer's sum, if it is computed already
     ):
         width, inputs = self.width, self.width * (1 if h is None else 2)
         kernel = self.param("kernel", orthogonal(self.gain), (inputs, self.outputs))
@@ -54,7 +54,7 @@ class JoiningLayer(nn.Module):
 
 # %% ../../nbs/nets.flax_nets.ipynb #662e88fb
 def _pool_vectors(spec: NetSpec, hidden_state, dense):  # (..., hidden_dim) -> (..., hidden_dim / vectors)
-    "The mean of a hidden state's vectors, or what the trunk attends to, which at first is nearly the mean"
+    "The mean of a hidden state's vectors, or their mean weighted by attention, which at first is nearly the same"
     if spec.vectors == 1:
         return hidden_state
     vectors = hidden_state.reshape(*hidden_state.shape[:-1], spec.vectors, -1)
@@ -127,7 +127,7 @@ class ActorCritic(nn.Module):
         return Output(out["actor"], out["critic"][..., 0], memory, intrinsic_value)
 
     def first_layers(self, codes, memory, first):
-        "Each trunk's first layer before its tanh, and the memory after the last step"
+        "The output of each trunk's first layer before its tanh, and the memory after the last step"
         spec = self.spec
         if spec.net == "frozen_vision":
             return [None] * len(spec.trunks), memory

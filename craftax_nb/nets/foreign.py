@@ -33,7 +33,7 @@ from ..world.pixels import pixels
 class Foreign:
     "A network of another program; `step` and `initial` work on numpy arrays whose first axis is the player"
 
-    name: str  # for people
+    name: str  # as tables and messages show it
     env_name: str
     observe: Callable  # codes (n, width) uint8, or frames (n, height, width, 3) float32 -> what the network reads
     step: Callable  # what it reads, memory -> logits (n, actions), values (n,) or None, memory
@@ -107,10 +107,11 @@ def ask_on_host(
     if memory is None and lead:
         memory = foreign.initial(lead[-1])
     first = jnp.zeros(lead, bool) if first is None else jnp.asarray(first)
-    shapes = jax.ShapeDtypeStruct((*lead, actions), jnp.float32), jax.ShapeDtypeStruct(lead, jnp.float32)
-    of_memory = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), memory)
+    logits_shape, value_shape = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((*lead, actions), lead))
+    memory_shape = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), memory)
+    shapes = logits_shape, value_shape, memory_shape
     seen, call = pixels(codes) if foreign.reads_pixels else codes, partial(_host, foreign, len(lead))
-    return jax.pure_callback(call, (*shapes, of_memory), seen, memory, first, vmap_method="sequential")
+    return jax.pure_callback(call, shapes, seen, memory, first, vmap_method="sequential")
 
 
 def _host(foreign: Foreign, axes: int, seen, memory, first):
@@ -120,12 +121,13 @@ def _host(foreign: Foreign, axes: int, seen, memory, first):
     if memory is None:
         logits, value, _ = _answer(foreign, seen.reshape(-1, *seen.shape[axes:]), None)
         return logits.reshape(*lead, -1), value.reshape(lead), None
-    logits, values, fresh = [], [], foreign.initial(lead[-1])
-    for now, begins in zip(seen if axes == 2 else seen[None], first.reshape(-1, lead[-1])):
+    all_logits, values, fresh = [], [], foreign.initial(lead[-1])
+    for seen_now, begins in zip(seen if axes == 2 else seen[None], first.reshape(-1, lead[-1])):
         wipe = lambda new, old, begins=begins: np.where(begins.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-        out, value, memory = _answer(foreign, now, jax.tree.map(wipe, fresh, memory))
-        logits.append(out), values.append(value)
-    return np.stack(logits).reshape(*lead, -1), np.stack(values).reshape(lead), memory
+        logits, value, memory = _answer(foreign, seen_now, jax.tree.map(wipe, fresh, memory))
+        all_logits.append(logits)
+        values.append(value)
+    return np.stack(all_logits).reshape(*lead, -1), np.stack(values).reshape(lead), memory
 
 # %% ../../nbs/nets.foreign.ipynb #b44fa8d1
 OBSERVATIONS = {"symbolic": decode, "codes": lambda codes: codes, "pixels": lambda frames: frames}
@@ -147,11 +149,9 @@ def load_module(
             declared["initial"] = partial(_fresh, net)
     except ValueError as e:
         raise CheckpointError(f"{policy}: env_name: {e}") from None
-    kind, files = (
-        {"observe": OBSERVATIONS[observation], "reads_pixels": observation == "pixels"},
-        module_checksums(policy),
-    )
-    return check_foreign(Foreign(str(policy), step=partial(_step, net, str(policy)), files=files, **kind, **declared))
+    reads = {"observe": OBSERVATIONS[observation], "reads_pixels": observation == "pixels"}
+    step, files = partial(_step, net, str(policy)), module_checksums(policy)
+    return check_foreign(Foreign(str(policy), step=step, files=files, **reads, **declared))
 
 
 _DECLARED = {"env_name": "Craftax-Symbolic-v1", "observation": "symbolic", "gamma": 0.99, "upstream_exact": False}
@@ -240,11 +240,11 @@ def _step(net, name: str, seen: np.ndarray, memory):
     import torch
 
     with torch.inference_mode():
-        given = (torch.tensor(seen), jax.tree.map(torch.tensor, memory))
-        out = net(*given) if memory is not None else net(given[0])
+        inputs = (torch.tensor(seen),) if memory is None else (torch.tensor(seen), jax.tree.map(torch.tensor, memory))
+        out = net(*inputs)
     out = out if isinstance(out, tuple | list) else (out,)
     if len(out) > 3 or memory is not None and len(out) != 3:
         expected = "logits, or logits and values" if memory is None else "logits, values or None, and the next memory"
-        raise CheckpointError(f"{name} gives {len(out)} things, expected {expected}")
+        raise CheckpointError(f"{name} gives {len(out)} outputs, expected {expected}")
     logits, value, new = (*out, *[None] * (3 - len(out)))
     return _arrays(logits), _arrays(value), _arrays(new) if memory is not None else None

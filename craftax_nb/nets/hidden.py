@@ -49,10 +49,10 @@ def age_bucket(
 
 # %% ../../nbs/nets.hidden.ipynb #f2415183
 class HiddenRows(NamedTuple):
-    "Hidden states as rows of a table, whose linear maps are computed already"
+    "Hidden states as rows of a table, whose part of each trunk's next layer is computed already"
 
-    products: dict[str, jax.Array]  # trunk -> (rows, outputs): what the trunk's next layer adds for each row
-    row: jax.Array  # (...,) int32; 0: none
+    products: dict[str, jax.Array]  # trunk -> (rows, outputs): each row's part of the sum in the trunk's next layer
+    row: jax.Array  # (...,) int32, row of the table; 0: no hidden state
     age: jax.Array  # (...,) int32, steps since they were computed
 
 
@@ -78,7 +78,7 @@ def check_hidden_state(spec: NetSpec, codes, hidden_state) -> None:
 
 
 def with_age(spec: NetSpec, codes, hidden_state):  # Aged, HiddenRows, or None
-    "A checked hidden state with its age, 0 where none is given; with on_stale 'zero' an old one is as good as none"
+    "A checked hidden state with its age, 0 where none is given; with on_stale 'zero' an old one is replaced by zeros"
     check_hidden_state(spec, codes, hidden_state)
     if hidden_state is None:
         return None
@@ -92,19 +92,19 @@ def with_age(spec: NetSpec, codes, hidden_state):  # Aged, HiddenRows, or None
     return hidden_state._replace(vector=jnp.where(stale[..., None], 0, hidden_state.vector))
 
 # %% ../../nbs/nets.hidden.ipynb #8e2f5cef
-LEAST_ROWS = 32  # tables aren't halved below this
+LEAST_ROWS = 32  # the smallest part of a table that is multiplied has between this and twice as many rows
 
 
 def _products(
     layers: tuple,  # for each trunk: kernel (hidden_dim, width) and bias of the hidden state's layer, the next kernel
     rows: jax.Array,  # (n, hidden_dim)
 ) -> tuple:  # (n, outputs) for each trunk
-    "What each trunk's next layer adds for each hidden state"
-    return tuple(jnp.tanh(rows @ kernel + bias) @ following for kernel, bias, following in layers)
+    "Each hidden state's part of the sum in each trunk's next layer"
+    return tuple(jnp.tanh(rows @ kernel + bias) @ next_kernel for kernel, bias, next_kernel in layers)
 
 
 def _used_products(layers: tuple, rows: jax.Array, used: jax.Array, count) -> tuple:
-    "As `_products`, of the rows whose numbers are the first `count` of `used`; zeros for those far beyond"
+    "As `_products`, for the rows that the first `count` numbers in `used` name; zeros for rows far beyond these"
     sizes = [len(used)]
     while sizes[0] >= 2 * LEAST_ROWS:
         sizes.insert(0, -(-sizes[0] // 2))
@@ -123,18 +123,20 @@ def _pooled(spec: NetSpec, rows: jax.Array) -> jax.Array:  # (n, hidden_dim) -> 
 
 
 def _layers(spec: NetSpec, params: Mapping) -> tuple:
-    "Each trunk's layers as `_products` takes them"
-    following = "1" if spec.depth > 1 else "head"
-    own = [params[f"{trunk}_label"] for trunk in spec.trunks]
-    after = [params[f"{trunk}_{following}"]["kernel"][-spec.width :] for trunk in spec.trunks]
-    return tuple((layer["kernel"], layer["bias"], kernel) for layer, kernel in zip(own, after, strict=True))
+    "For each trunk, as `_products` takes them: the hidden state's layer, and its part of the next layer's kernel"
+    next_layer = "1" if spec.depth > 1 else "head"
+    layers = []
+    for trunk in spec.trunks:
+        label_layer, next_kernel = params[f"{trunk}_label"], params[f"{trunk}_{next_layer}"]["kernel"]
+        layers.append((label_layer["kernel"], label_layer["bias"], next_kernel[-spec.width :]))
+    return tuple(layers)
 
 # %% ../../nbs/nets.hidden.ipynb #cf9e04c5
 def encoder_products(
     params: Mapping,  # of a world model that reads hidden states
     rows: jax.Array,  # (n, hidden_dim) float32, normalised
 ) -> dict[str, jax.Array]:  # "encoder" -> (n, units)
-    "What the encoder's further tokens are for each hidden state, but for its age"
+    "The encoder's tokens for each hidden state, without the embedding of its age"
     layer = params["reader"]["layer"]
     return {"encoder": Layer(layer["linear"]["kernel"].shape[1]).apply({"params": layer}, rows)}
 
@@ -144,7 +146,7 @@ def row_products(
     params: Mapping,  # of its network
     rows: jax.Array,  # (n, hidden_dim) float32, normalised
 ) -> dict[str, jax.Array]:  # trunk -> (n, outputs of the trunk's next layer)
-    "What each trunk's next layer adds for each hidden state; of a world model see `encoder_products`"
+    "Each hidden state's part of the sum in each trunk's next layer; for a world model `encoder_products`"
     if spec.net == WORLD_MODEL:
         return encoder_products(params, rows)
     return dict(zip(spec.trunks, _products(_layers(spec, params), _pooled(spec, rows)), strict=True))
@@ -157,7 +159,7 @@ def table_products(
     used: jax.Array | None = None,  # (capacity,) int32, the numbers of the rows to multiply first; None: as they lie
     count: jax.Array | None = None,  # () how many of `used`; None: the table's own count
 ) -> dict[str, jax.Array]:  # trunk -> (rows, outputs of the trunk's next layer), in the order of `used`
-    "As `row_products`, of the rows of a table that are in use"
+    "As `row_products`, for the rows of a table that are in use"
     used, count = (jnp.arange(len(table.rows)), table.count) if used is None else (used, count)
     if spec.net == WORLD_MODEL:
         return encoder_products(params, table.rows[used])
@@ -172,7 +174,7 @@ def _rows_in_use(row: jax.Array, capacity: int) -> tuple:
 
 
 def rows_of(spec: NetSpec, params: Mapping, table: HiddenTable | None, row, age) -> HiddenRows | None:
-    "What a network with these weights reads of the rows of a table; None without a table"
+    "Rows of a table in the form in which a network with these weights reads them; None without a table"
     if table is None:
         return None
     used, place, count = _rows_in_use(row, len(table.rows))

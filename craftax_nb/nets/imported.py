@@ -26,9 +26,8 @@ from .mapping import PACKED, mapped, mapping_problem
 _MAPPING = FileSchema(
     required={"env_name": str, "observation": list},
     optional={
-        **dict.fromkeys(
-            ("input", "logits", "value"), str | None
-        ),  # names of an ONNX file's inputs and outputs, or layers
+        # names of an ONNX file's inputs and outputs, or of layers
+        **dict.fromkeys(("input", "logits", "value"), str | None),
         "memory": dict[str, str] | None,  # of ONNX: input -> the output that is the next step's
         "layers": list[str] | None,  # of safetensors
         "gamma": float,
@@ -65,7 +64,7 @@ def read_mapping(
 
 # %% ../../nbs/nets.imported.ipynb #c10ce3ef
 def _axis(shape) -> int | None:
-    "The first axis of an input whose size is free; None where all are fixed"
+    "The first axis of an input that has no fixed size; None where all sizes are fixed"
     return next((i for i, size in enumerate(shape) if not isinstance(size, int)), None)
 
 # %% ../../nbs/nets.imported.ipynb #7044cfcc
@@ -138,8 +137,10 @@ def _run(self: OnnxNetwork, seen, memory: Mapping) -> dict:
         for name, x in {self.input: seen, **memory}.items()
     }
     out = dict(zip(self.outputs, self.session.run(self.outputs, given), strict=True))
-    back = {out: self.axes[name] for name, out in self.memory.items()} if self.batched else {}
-    return {name: np.moveaxis(x, back[name], 0) if name in back else np.asarray(x) for name, x in out.items()}
+    if not self.batched:
+        return {name: np.asarray(x) for name, x in out.items()}
+    player_axis = {output: self.axes[name] for name, output in self.memory.items()}
+    return {name: np.moveaxis(np.asarray(x), player_axis.get(name, 0), 0) for name, x in out.items()}
 
 # %% ../../nbs/nets.imported.ipynb #70bdf749
 def _session(file: Path):
@@ -167,13 +168,13 @@ class LayerNetwork:
         self.weights = {name: x.float().numpy() for name, x in load_file(file).items()}
         self.layers = [layer.split() for layer in mapping.get("layers") or ()]
         self.logits, self.value = mapping.get("logits") or "", mapping.get("value") or ""
-        of_kind = {"linear": ("weight",), "gru": ("weight_ih", "weight_hh")}
-        needed = [("linear", name) for name in (self.logits, self.value or self.logits)]
-        for kind, *name in [*self.layers, *needed]:
-            if kind not in (*of_kind, "tanh", "relu") or len(name) != (kind in of_kind):
+        weights_of = {"linear": ("weight",), "gru": ("weight_ih", "weight_hh")}  # kind of layer -> its weights
+        heads = [("linear", name) for name in (self.logits, self.value or self.logits)]
+        for kind, *name in [*self.layers, *heads]:
+            if kind not in (*weights_of, "tanh", "relu") or len(name) != (kind in weights_of):
                 expected = "linear NAME, gru NAME, tanh or relu"
                 raise CheckpointError(f"mapping: layers has {' '.join([kind, *name])!r}, expected {expected}")
-            for part in of_kind.get(kind, ()):
+            for part in weights_of.get(kind, ()):
                 if f"{name[0]}.{part}" not in self.weights:
                     raise CheckpointError(f"{file.name} has no {name[0]}.{part}; it has {', '.join(self.weights)}")
 
@@ -216,7 +217,7 @@ def step(self: LayerNetwork, x: np.ndarray, memory):
 def imported_network(
     file: Path,  # *.onnx or *.safetensors
     mapping: Mapping,  # as `read_mapping` takes it
-    name: str = "",  # for people; "": the file's
+    name: str = "",  # as tables and messages show it; "": the file's name
     files: Mapping | None = None,  # checksums, as `Foreign` holds them
 ) -> Foreign:
     "The network in a file, tried on two observations; raises `CheckpointError`, one sentence, where it doesn't fit"

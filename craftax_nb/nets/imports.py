@@ -38,7 +38,7 @@ def import_agent(
 
 
 def _check_copy(copy: Path, mapping: Mapping, name: str) -> None:
-    "Raises `CheckpointError` where a file can be read in its own folder only, as an ONNX file with weights beside it"
+    "Raises `CheckpointError` for a file that needs others beside it, such as an ONNX file with separate weights"
     try:
         imported_network(copy, mapping)
     except CheckpointError:

@@ -30,7 +30,7 @@ PACKED = {  # the 843 floats of PufferLib's Craftax: 8 for each of 9 x 11 tiles,
 
 # %% ../../nbs/nets.mapping.ipynb #7e6a8403
 def _creatures(parts: Unpacked, number: int) -> np.ndarray:  # (n, rows, columns)
-    "The species, counted from 1, of the creatures of one class on each tile; the last, where two share a tile"
+    "The species, counted from 1, of the creature of one class on each tile; if two share a tile, that of the last"
     n, tiles = len(parts.blocks), parts.spec.tiles
     species = 8 if parts.spec is FULL else 1
     grid = np.zeros((n, tiles), np.float32)
@@ -41,14 +41,14 @@ def _creatures(parts: Unpacked, number: int) -> np.ndarray:  # (n, rows, columns
 
 
 def _channel(parts: Unpacked, channel: str | Mapping) -> np.ndarray:  # (n, rows, columns)
-    "One channel of the tiles"
-    how = {"of": channel} if isinstance(channel, str) else channel
-    lit, name = parts.blocks != DARK, how["of"]
+    "The numbers of one channel for each tile"
+    settings = {"of": channel} if isinstance(channel, str) else channel
+    lit, name = parts.blocks != DARK, settings["of"]
     if name in MOB_CLASSES[parts.spec]:
         values = _creatures(parts, MOB_CLASSES[parts.spec].index(name))
     else:
         values = {"block": parts.blocks, "item": parts.items, "visible": lit}[name].astype(np.float32)
-    return np.where(lit, values * how.get("scale", 1) + how.get("add", 0), how.get("dark", 0))
+    return np.where(lit, values * settings.get("scale", 1) + settings.get("add", 0), settings.get("dark", 0))
 
 # %% ../../nbs/nets.mapping.ipynb #432127df
 def mapped(
@@ -100,10 +100,10 @@ def _part_problem(part: Mapping, spec: ObsSpec) -> str:
     if not (isinstance(value, list) and value) and not (kinds[0] == "numbers" and value == "all"):
         return f"{kinds[0]} is {value!r}, expected a list of {', '.join(known)}"
     for channel in value if isinstance(value, list) else ():
-        how = channel if isinstance(channel, dict) and kinds[0] == "tiles" else {"of": channel}
-        if how.get("of") not in known or set(how) - {"of", "scale", "add", "dark"}:
+        settings = channel if isinstance(channel, dict) and kinds[0] == "tiles" else {"of": channel}
+        if settings.get("of") not in known or set(settings) - {"of", "scale", "add", "dark"}:
             return f"{kinds[0]} has {channel!r}, expected one of {', '.join(known)}"
-        scaled.append(how)
-    numbers = [how[name] for how in scaled for name in ("scale", "add", "dark") if name in how]
+        scaled.append(settings)
+    numbers = [settings[name] for settings in scaled for name in ("scale", "add", "dark") if name in settings]
     wrong = [x for x in numbers if not isinstance(x, int | float) or isinstance(x, bool)]
     return f"scale, add or dark is {wrong[0]!r}, expected a number" if wrong else ""

@@ -77,7 +77,10 @@ class Recurrent(nn.Module):
 
     @nn.compact
     def __call__(
-        self, codes, memory=None, first=None
+        self,
+        codes,  # (n, code width) uint8, or (steps, n, code width)
+        memory=None,  # (n, width) before the first step; None: of a fresh episode
+        first=None,  # (n,) or (steps, n) bool, where an episode begins and memory is wiped
     ):  # (..., features), and the memory after the last step (n, width)
         spec, n = self.spec, codes.shape[-2]
         memory = jnp.zeros((n, spec.width)) if memory is None else memory
@@ -97,9 +100,8 @@ class Recurrent(nn.Module):
         return hidden, memory
 
     def min_gru(self, x, memory, first):
-        dense = lambda name, bias: nn.Dense(
-            self.spec.width, kernel_init=orthogonal(1.0), bias_init=constant(bias), name=name
-        )
+        options = {"features": self.spec.width, "kernel_init": orthogonal(1.0)}
+        dense = lambda name, bias: nn.Dense(**options, bias_init=constant(bias), name=name)
         gate, candidate = nn.sigmoid(dense("gate", -1.0)(x)), nn.tanh(dense("candidate", 0.0)(x))
         memory, hidden = min_gru_steps(gate, candidate, memory, first)
         return jnp.concatenate([x, hidden], -1), memory

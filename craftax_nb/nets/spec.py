@@ -39,11 +39,11 @@ class NetSpec:
     net: str = "mlp"  # the encoder of the codes, one of `NETS`
     tile_width: int = 8  # size of a tile's embedding, for `tiles`
     intrinsic_critic: bool = False  # a second critic, for an intrinsic reward
-    vectors: int = 1  # into how many vectors a hidden state is cut; 1: read as one, however many it was made of
+    vectors: int = 1  # the hidden state is cut into so many vectors, which are pooled; 1: it is read as one vector
     vector_pooling: str = "mean"  # of several vectors, one of `VECTOR_POOLINGS`
     extras: bool = False  # also reads numbers as thermometers and the tile ahead, see `nets.extras`
     age_buckets: int = 0  # of a hidden state's age, which has an embedding, see `nets.hidden`; 0: the age isn't read
-    on_stale: str = "keep"  # what is read between two questions: the last hidden state, or none ("zero")
+    on_stale: str = "keep"  # read between two questions: "keep": the last hidden state; "zero": zeros
     size: str = ""  # of a world model, one of `nets.rssm.RSSM_SIZES`
     frames: bool = False  # a world model reads and predicts frames, not codes
 
@@ -64,7 +64,7 @@ class NetSpec:
     num_actions = property(lambda self: self.world.num_actions)
     recurrent = property(lambda self: self.net in RECURRENT)
     num_extras = property(lambda self: num_extras(self.obs) if self.extras else 0)
-    # names; the critic of an intrinsic reward is called `curiosity` in checkpoints
+    # names of the trunks; the critic of an intrinsic reward is called `curiosity`, as in checkpoints
     trunks = property(lambda self: TRUNKS + ("curiosity",) * self.intrinsic_critic)
 
 # %% ../../nbs/nets.spec.ipynb #cba9ab16
@@ -75,14 +75,8 @@ def _check_spec(spec: NetSpec) -> None:
     for name, allowed in choices.items():
         if getattr(spec, name) not in allowed:
             raise ValueError(f"NetSpec: {name} is {getattr(spec, name)!r}, expected one of {', '.join(allowed)}")
-    for name, least in (
-        ("width", 1),
-        ("depth", 1),
-        ("tile_width", 1),
-        ("hidden_dim", 0),
-        ("vectors", 1),
-        ("age_buckets", 0),
-    ):
+    least_sizes = dict(width=1, depth=1, tile_width=1, hidden_dim=0, vectors=1, age_buckets=0)
+    for name, least in least_sizes.items():
         if getattr(spec, name) < least:
             raise ValueError(f"NetSpec: {name} is {getattr(spec, name)}, expected at least {least}")
     if spec.extras and spec.net in ("conv", "frozen_vision"):
@@ -91,7 +85,7 @@ def _check_spec(spec: NetSpec) -> None:
     if spec.net == "frozen_vision" and not spec.hidden_dim:
         raise ValueError("NetSpec: net 'frozen_vision' reads hidden states of frames alone, but hidden_dim is 0")
     if (spec.age_buckets or spec.on_stale != "keep") and not spec.hidden_dim:
-        raise ValueError("NetSpec: age_buckets and on_stale are a hidden state's, but hidden_dim is 0: it reads none")
+        raise ValueError("NetSpec: age_buckets and on_stale are for hidden states, but hidden_dim is 0: it reads none")
     if spec.frames and spec.extras:
         raise ValueError("NetSpec: extras are no part of a frame; set extras or frames to False")
     if spec.frames and spec.net != WORLD_MODEL:

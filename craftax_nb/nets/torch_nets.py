@@ -39,9 +39,12 @@ def first_weights(
     "Initial weights as in Flax: orthogonal, small for the actor's head; torch's own generator is not used"
     generator = torch.Generator().manual_seed(seed)
     out = _encoder_weights(spec, generator)
-    small = lambda name: name == "actor_head" or name.endswith("_attend")
-    gain = lambda name: 0.01 if small(name) else 1.0 if name.endswith("_head") else 2**0.5
-    return out | {name: orthogonal(shape, gain(name), generator) for name, shape in shapes.items()}
+    for name, shape in shapes.items():
+        gain = 1.0 if name.endswith("_head") else 2**0.5
+        if name == "actor_head" or name.endswith("_attend"):
+            gain = 0.01
+        out[name] = orthogonal(shape, gain, generator)
+    return out
 
 
 def _encoder_weights(spec: NetSpec, generator: torch.Generator) -> dict[str, Tensor]:
@@ -81,7 +84,7 @@ class TorchActorCritic(nn.Module):
         spec: NetSpec,
         seeds: int | Sequence[int] = 0,  # of the initial weights
         heads: Mapping[str, int] | None = None,  # further trunks and their outputs; the Flax twin has none of them
-        whole: bool = False,  # first layers multiply with all columns, as suits a GPU, not only with a batch's
+        whole: bool = False,  # True: first layers multiply with all columns, as suits a GPU; False: with a batch's own
     ):
         super().__init__()
         self.spec, self.whole = spec, whole
@@ -131,7 +134,7 @@ def pool_vectors(
     hidden_state: Tensor,  # (seeds, n, hidden_dim)
     layer: Callable,  # the trunk's layer of a name
 ) -> Tensor:  # (seeds, n, hidden_dim / vectors)
-    "The mean of a hidden state's vectors, or what the trunk attends to"
+    "The mean of a hidden state's vectors, or their mean weighted by attention"
     vectors = hidden_state.unflatten(-1, (spec.vectors, -1))
     if spec.vector_pooling == "mean":
         return vectors.mean(-2)

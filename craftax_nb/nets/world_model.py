@@ -53,10 +53,7 @@ class CodeEncoder(nn.Module):
         return Layer(self.units, name="layer_2")(Layer(self.units, name="layer_1")(x))
 
 # %% ../../nbs/nets.world_model.ipynb #c4d80842
-LARGE, SMALL = (
-    100,
-    20,
-)  # classes of a count: of what is carried in numbers, and of everything else; more counts as the last
+LARGE, SMALL = 100, 20  # classes of a predicted count that can be large, and of any other; the last means "or more"
 
 
 def count_groups(obs: ObsSpec) -> dict[str, np.ndarray]:  # "large" and "small" -> places among `obs.count_names`
@@ -67,7 +64,7 @@ def count_groups(obs: ObsSpec) -> dict[str, np.ndarray]:  # "large" and "small" 
 
 # %% ../../nbs/nets.world_model.ipynb #47b96dd8
 class CodeLogits(NamedTuple):
-    "A prediction of codes; the axes before those named are a batch's"
+    "A prediction of codes, with any leading axes of a batch"
 
     blocks: jax.Array  # (..., tiles, block names + 1), the last for darkness
     items: jax.Array  # (..., tiles, item names); no item names in Classic
@@ -120,7 +117,7 @@ def code_parts(
     obs: ObsSpec,
     codes: jax.Array,  # (..., width) uint8
 ) -> CodeParts:
-    "What the decoder should predict"
+    "The targets that the decoder is trained to predict, from codes"
     part = {name: codes[..., where].astype(jnp.int32) for name, where in obs.slices.items()}
     blocks = jnp.where(part["blocks"] == DARK, len(obs.block_names), part["blocks"])
     tile = jnp.where(part["mob_tile"] == EMPTY, obs.tiles, part["mob_tile"])
@@ -177,9 +174,9 @@ def _place_mobs(obs: ObsSpec, part: dict, logits: np.ndarray) -> None:
     "Fills the slots of mobs, the likeliest first"
     flat = np.where(part["blocks"][..., None] == DARK, -np.inf, logits).reshape(*logits.shape[:-2], -1)
     order = np.argsort(-flat, axis=-1, kind="stable")[..., : obs.mob_slots]
-    there = np.take_along_axis(flat, order, -1) > 0
-    part["mob_tile"][:] = np.where(there, order // len(obs.mob_names), EMPTY)
-    part["mob_id"][:] = np.where(there, order % len(obs.mob_names), EMPTY)
+    present = np.take_along_axis(flat, order, -1) > 0
+    part["mob_tile"][:] = np.where(present, order // len(obs.mob_names), EMPTY)
+    part["mob_id"][:] = np.where(present, order % len(obs.mob_names), EMPTY)
 
 # %% ../../nbs/nets.world_model.ipynb #5ba172ff
 class HiddenReader(nn.Module):
@@ -201,14 +198,14 @@ class HiddenReader(nn.Module):
 
 
 def hidden_reader(spec: NetSpec) -> HiddenReader | None:
-    "What reads hidden states in the network of a spec; None where it reads none"
+    "The part of a spec's network that reads hidden states; None where the network reads none"
     return HiddenReader(spec) if spec.hidden_dim else None
 
 # %% ../../nbs/nets.world_model.ipynb #df05f246
 class Readings(NamedTuple):
-    "What is read from a latent's features"
+    "The outputs of all heads for a latent's features"
 
-    reward: jax.Array  # (..., bins) logits of the reward that came with the observation
+    reward: jax.Array  # (..., bins) logits of the reward received together with the observation
     goes_on: jax.Array  # (...,) logit that the episode goes on
     policy: jax.Array  # (..., actions) log-probabilities
     value: jax.Array  # (..., bins) logits
@@ -218,7 +215,7 @@ BINS = 255  # of a predicted reward or value
 
 
 class _Parts(nn.Module):
-    "What a world model consists of"
+    "The parts of a world model, each with a method that applies it"
 
     size: RSSMSize
     num_actions: int
@@ -257,7 +254,7 @@ class WorldModel(_Parts):
     "Encoder, recurrent state-space model, decoder and heads"
 
     def look(self, latent: Latent, tokens, first, key):  # deter, stoch, and the posterior's logits
-        "The latent after the remembered action and a new observation; nothing is remembered where an episode begins"
+        "The latent after the last action and a new observation; where an episode begins, the old latent is wiped first"
         wiped = lambda x: jnp.where(first.reshape(-1, *[1] * (x.ndim - 1)), 0, x)
         action = jax.nn.one_hot(latent.action, self.num_actions)
         deter = self.rssm.advance(wiped(latent.deter), wiped(latent.stoch), wiped(action))
@@ -265,7 +262,7 @@ class WorldModel(_Parts):
         return deter, draw_stoch(key, mixed_log_probs(logits)), logits
 
     def imagine(self, deter, stoch, action, key):  # deter, stoch
-        "The latent after an action, without looking"
+        "The latent after an action, without an observation: drawn from the prior"
         deter = self.rssm.advance(deter, stoch, jax.nn.one_hot(action, self.num_actions))
         return deter, draw_stoch(key, mixed_log_probs(self.rssm.prior(deter)))
 

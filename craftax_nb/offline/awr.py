@@ -32,7 +32,7 @@ def awr_weights(
 def effective_sample_size(
     weights: Tensor,  # (..., n), not negative
 ) -> Tensor:  # (...,) a share of n
-    "(sum w)^2 / (n sum w^2)"
+    "The effective sample size as a share of n: (sum w)^2 / (n sum w^2)"
     return weights.sum(-1).square() / (weights.shape[-1] * weights.square().sum(-1))
 
 # %% ../../nbs/offline.awr.ipynb #e0525c9c
@@ -50,7 +50,7 @@ def weight_metrics(
     weights: Tensor,  # (..., n)
     max_weight: float,  # where they were clipped
 ) -> dict[str, Tensor]:  # (...,) each
-    "Effective sample size, share clipped, correlation with the advantages, quartiles, mean, the advantages' deviation"
+    "Metrics of a batch's weights: effective sample size, share at the clip, correlation with advantages, quartiles, …"
     quartiles = torch.quantile(weights, torch.tensor([0.25, 0.5, 0.75], device=weights.device), dim=-1)
     return dict(
         ess=effective_sample_size(weights),

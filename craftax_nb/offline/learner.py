@@ -24,7 +24,7 @@ from .sequences import Windows, sequence_values, walk_episodes
 
 # %% ../../nbs/offline.learner.ipynb #22824415
 class GrowingAdam(torch.optim.Adam):
-    "Adam whose parameters may gain rows between steps"
+    "Adam whose parameters may gain rows between steps; the new rows' moments are zero"
 
     def step(self, closure=None):
         for group in self.param_groups:
@@ -148,18 +148,19 @@ def outputs_of(
     batch: Batch,
     memory: torch.Tensor | None = None,  # (seeds, windows, width) before the windows of a recurrent network's batch
 ):
-    "A function of names of trunks that gives their outputs on the batch's states, or on its next states"
-    reads = {False: net.read(batch.observed)}
+    "A function that takes names of trunks and gives their outputs on the batch's states, or on its next states"
+    inputs, next_inputs = net.read(batch.observed), None
     if batch.next_observed is not None:
-        reads[True] = net.read(batch.next_observed)
+        next_inputs = net.read(batch.next_observed)
     if memory is not None:
-        features, after = net.reader(reads[False], memory, batch.first)
-        later = {True: net.reader(reads[True], after.flatten(1, 2))[:1]} if True in reads else {}
-        reads = {False: (features,), **later}
+        features, memory_after = net.reader(inputs, memory, batch.first)
+        inputs = (features,)
+        if next_inputs is not None:
+            next_inputs = net.reader(next_inputs, memory_after.flatten(1, 2))[:1]
 
     def outputs(trunks, next_state: bool = False, slow: bool = False) -> list:
-        hidden_state = batch.next_hidden_state if next_state else batch.hidden_state
-        return [net.trunk(f"slow_{name}" if slow else name, reads[next_state], hidden_state) for name in trunks]
+        read, hidden_state = (next_inputs, batch.next_hidden_state) if next_state else (inputs, batch.hidden_state)
+        return [net.trunk(f"slow_{name}" if slow else name, read, hidden_state) for name in trunks]
 
     return outputs
 
@@ -240,7 +241,7 @@ def refresh(self: Learner) -> None:
 
 @patch
 def _state_values(self: Learner, rows: np.ndarray, needed: bool) -> tuple[np.ndarray, np.ndarray]:
-    "Values of states, 0 where they aren't needed, and of the next states of truncated episodes, else 0; (seeds, n)"
+    "Values (seeds, n) of the states (0 if not needed) and of the next states where an episode was truncated, else 0"
     truncated = np.asarray(self.batches.dataset.truncated[rows])
     bootstrap = np.zeros((len(self.seeds), len(rows)), np.float32)
     bootstrap[:, truncated] = self.values(rows[truncated], next_state=True)
@@ -270,7 +271,7 @@ def held_out_metrics(
 
 # %% ../../nbs/offline.learner.ipynb #39cd69d8
 def _held_out_outputs(learner: Learner, chunk: int):
-    "Yields held-out transitions, and what the actor and the critic say of their states, a chunk at a time"
+    "Yields held-out transitions with the outputs of actor and critic for their states, a chunk at a time"
     rows, trunks, batches = learner.val_idx, ("actor", "critic"), learner.batches
     if learner.windows:
         yield from ((part, outputs) for part, outputs, _ in walk_episodes(learner, rows, trunks))
@@ -285,9 +286,9 @@ def _held_out_outputs(learner: Learner, chunk: int):
 def summarise(
     steps: list[dict],  # metrics of some steps, (seeds,) each
 ) -> dict[str, float]:
-    "Means over the steps that have a metric and over seeds; the least of one that ends in _min, the greatest of _max"
-    reduce = lambda name: torch.min if name.endswith("_min") else torch.max if name.endswith("_max") else torch.mean
-    return {
-        name: float(reduce(name)(torch.stack([metrics[name] for metrics in steps if name in metrics])))
-        for name in {n: 0 for metrics in steps for n in metrics}
-    }
+    "Each metric's mean over seeds and the steps that have it; the least if its name ends in _min, the greatest if _max"
+    out = {}
+    for name in dict.fromkeys(name for metrics in steps for name in metrics):
+        reduce = torch.min if name.endswith("_min") else torch.max if name.endswith("_max") else torch.mean
+        out[name] = float(reduce(torch.stack([metrics[name] for metrics in steps if name in metrics])))
+    return out

@@ -55,7 +55,7 @@ def final_table(
 # %% ../../nbs/offline.report.ipynb #8f7b912c
 LEAST_ESS, MOST_ESS = 0.05, 0.95  # shares of a batch between which weights are neither collapsed nor flat
 MOST_CLIPPED = 0.25  # share of weights at the clip, beyond which it decides more than the advantage
-DISGUISED = 0.8, 0.95  # effective sample size and correlation, beyond both of which the weights are cloning in disguise
+DISGUISED = 0.8, 0.95  # effective sample size and correlation; above both, AWR is hardly more than behaviour cloning
 
 # %% ../../nbs/offline.report.ipynb #95ccc034
 def weight_warning(
@@ -90,7 +90,7 @@ def _temperature(metrics, algorithm) -> str:
 
 # %% ../../nbs/offline.report.ipynb #4940bff3
 def warn_of_weights(metrics, algorithm) -> str:
-    "Warns of what the last logged metrics say of the weights; returns the warning, or an empty text"
+    "Gives `weight_warning` of the last logged metrics as a Python warning too, if there is one; returns its text"
     warning = weight_warning(metrics, algorithm)
     if warning:
         warnings.warn(warning, stacklevel=2)
@@ -107,7 +107,7 @@ def offline_conclusion(
     table: pd.DataFrame,  # from `final_table`
     warning: str = "",  # from `warn_of_weights`
 ) -> str:
-    "What a run learnt of held-out episodes, in a sentence or two, and whether its weights are healthy"
+    "A sentence or two: how well a run predicts held-out episodes, and whether its weights are healthy"
     value, parts = table.value, []
     if "held_accuracy" in value and math.isfinite(value["held_accuracy"]):
         parts.append(f"predicts {value['held_accuracy']:.0%} of the actions")

@@ -54,8 +54,8 @@ def save_checkpoint(
     inputs = dict(dataset_hash=learner.batches.dataset.hash, labels_hash=labels.hash if labels else "")
     write_state = lambda new: torch.save(state, new / "training.pt")
     for i, seed in reversed(list(enumerate(learner.seeds))):
-        place, agent, own = seed_folder(folder, seed) if i else folder, current_agent(learner, i), {"seed": seed}
-        about = dict(parameters={**parameters, **own}, extra=None if i else write_state)
+        place, agent = seed_folder(folder, seed) if i else folder, current_agent(learner, i)
+        about = dict(parameters={**parameters, "seed": seed}, extra=None if i else write_state)
         save_agent(place, agent, kind, learner.step, "torch", dtype=dtype, **about, **inputs)
     others = [file.parent for file in folder.parent.glob("step-*/training.pt") if file.parent != folder]
     for other in sorted(others, key=step_of)[:-1]:

@@ -138,7 +138,7 @@ def elliptical(
     inverse: jax.Array,  # (envs, latent, latent) of the running episodes
     ridge: float,
 ):  # (steps, envs) bonus, inverse after the last step
-    "E3B's bonus"
+    "E3B's bonus of each step, and the inverse covariance of each environment's running episode"
     fresh = jnp.eye(features.shape[-1]) / ridge
 
     def step(inverse, row):
@@ -177,6 +177,16 @@ class E3B(ICM):
         return inverse, {"inverse_loss": inverse}
 
 # %% ../../nbs/online.bonuses.ipynb #046da205
+def _discounted_sums(total: jax.Array, error: jax.Array, gamma: float) -> tuple[jax.Array, jax.Array]:
+    "The discounted sum of errors (steps, envs) after each step, beginning with `total` (envs,); the last one first"
+
+    def step(total, error):
+        total = gamma * total + error
+        return total, total
+
+    return jax.lax.scan(step, total, error)
+
+# %% ../../nbs/online.bonuses.ipynb #f5a4143d
 def _running_moments(moments: dict, sums: jax.Array, mean: Callable) -> dict:
     "Count, mean and variance of everything so far, these sums included (Chan et al. 1983)"
     average, n = mean(sums.mean()), mean(jnp.float32(sums.size))
@@ -215,7 +225,7 @@ class RND:
     def intrinsic_reward(self, state: BonusState, record: Record, mean: Callable):
         "The bonus of each step (steps, envs), the state after it, and metrics; `mean` is over devices"
         error = self.error(state.params, record.next_codes)
-        memory, sums = jax.lax.scan(lambda total, e: 2 * (self.gamma * total + e,), state.memory, error)
+        memory, sums = _discounted_sums(state.memory, error, self.gamma)
         stats = _running_moments(state.stats, sums, mean)
         intrinsic = error / jnp.sqrt(stats["var"] + 1e-8)
         return intrinsic, state.replace(stats=stats, memory=memory), _bonus_metrics(intrinsic, mean)
@@ -236,7 +246,7 @@ def make_bonus(
     net: NetSpec,
     coef: float | None = None,  # its weight; None: the bonus's own
 ):  # a bonus for PPO, None for "none"
-    "ValueError for an unknown name"
+    "The bonus of this name with its default settings; ValueError for an unknown name"
     if name not in BONUSES:
         raise ValueError(f"bonus is {name!r}, expected one of {', '.join(BONUSES)}")
     settings = {} if coef is None else {"coef": coef}

@@ -27,10 +27,10 @@ __all__ = ['collect_live', 'measure_hidden', 'label_episodes']
 def collect_live(ppo: PPO, train: TrainState, store: HiddenStore) -> tuple[TrainState, Record]:
     "Plays `num_steps` steps in every environment, as `online.ppo.collect`, and asks the language model on the way"
     if ppo.seeds > 1:
-        alone, seed = replace(ppo, seeds=1), lambda i: jax.tree.map(lambda x: x[i], train)
-        each = [collect_live(alone, seed(i), store) for i in range(ppo.seeds)]
-        trains, records = zip(*each, strict=True)
-        return jax.tree.map(lambda *x: jnp.stack(x), *trains), _side_by_side(records)
+        one_seed, state_of = replace(ppo, seeds=1), lambda i: jax.tree.map(lambda x: x[i], train)
+        rollouts = [collect_live(one_seed, state_of(i), store) for i in range(ppo.seeds)]
+        states, records = zip(*rollouts, strict=True)
+        return jax.tree.map(lambda *x: jnp.stack(x), *states), _side_by_side(records)
     key, key_play = jax.random.split(train.key)
     policy = NetworkPolicy(Agent(ppo.net, train.params))
     envs, record = live_rollout(ppo.world, policy, train.envs, key_play, ppo.num_steps, KEPT, ppo.hidden, store)
@@ -47,9 +47,11 @@ def _side_by_side(records: list[Record]) -> Record:
 
 # %% ../../nbs/online.hidden.ipynb #f28880fd
 def measure_hidden(ppo: PPO, train: TrainState, store: HiddenStore) -> None:
-    "Sets mean and deviation of the store's hidden states by a rollout that is thrown away; texts are asked for once"
-    first = train if ppo.seeds == 1 else jax.tree.map(lambda x: x[0], train)
-    take_moments(store, collect_live(replace(ppo, seeds=1, hidden=replace(ppo.hidden, dropout=0.0)), first, store)[1])
+    "Sets mean and deviation of the store's hidden states from a rollout, which isn't trained on"
+    first_seed = train if ppo.seeds == 1 else jax.tree.map(lambda x: x[0], train)
+    without_dropout = replace(ppo, seeds=1, hidden=replace(ppo.hidden, dropout=0.0))
+    _, record = collect_live(without_dropout, first_seed, store)
+    take_moments(store, record)
 
 # %% ../../nbs/online.hidden.ipynb #07aec06e
 def label_episodes(
@@ -57,7 +59,7 @@ def label_episodes(
     recipe: Recipe,  # of `play.live_rollout.live_recipe`
     store: HiddenStore,
 ) -> Path | None:  # the labels' folder; None without episodes
-    "Writes the labels of a run's data set, of whose states the model is asked where it wasn't in time"
+    "Writes the labels of a run's data set from the run's hidden states, and asks the model for those that are missing"
     from craftax_nb.data.dataset import Dataset
     from craftax_nb.labelling.plan import past_codes, plan_labels
     from craftax_nb.labelling.store import save_labels
@@ -72,6 +74,7 @@ def label_episodes(
     missing = np.array([key not in store.numbers for key in keys])
     if missing.any():  # with overlap an episode may end before the model is asked about it
         labelled = np.flatnonzero(data.step_of % recipe.cadence == 0)
-        at = labelled[np.unique(plan.pointer[labelled], return_index=True)[1][missing]]
-        store.ask(data.codes(at), past_codes(data, at, recipe.history) if recipe.history else None)
+        first_with_text = labelled[np.unique(plan.pointer[labelled], return_index=True)[1]]  # of each text, in order
+        rows = first_with_text[missing]
+        store.ask(data.codes(rows), past_codes(data, rows, recipe.history) if recipe.history else None)
     return save_labels(place, recipe, keys, store.chunks(), plan.pointer, dataset_hash=data.hash).folder

@@ -51,8 +51,8 @@ def _check_kind(start: Agent, p: dict) -> None:
         )
 
 # %% ../../nbs/online.job.ipynb #18d03d18
-def _hidden_of(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
-    "Fields of the network for hidden states, and when they are asked for; nothing without a language model"
+def _hidden_inputs(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
+    "The network's fields for hidden states, and when the language model is asked; ({}, None) without one"
     if hidden is None:
         return {}, None
     vectors = hidden.recipe.vectors if hidden.recipe else 1
@@ -65,7 +65,7 @@ def _hidden_of(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSetting
 
 
 def _take_moments(start: Agent, hidden: HiddenStore | None) -> None:
-    "An agent that is trained further goes on with its mean and deviation; RecipeMismatch for another model's"
+    "Takes over the mean and deviation of the agent to start from; RecipeMismatch where it read another model"
     if hidden is not None:
         require_same(start.recipe, hidden.recipe, "the checkpoint", "hidden_states", ignore=("cadence",))
         hidden.mean, hidden.std = start.hidden_mean, start.hidden_std
@@ -78,10 +78,10 @@ def make_ppo(
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
     p = run.params
     start = load_agent(p["checkpoint"]) if p["checkpoint"] else None
-    same = "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm "
-    same += "anneal seeds reflect"
+    same_names = "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm "
+    same_names += "anneal seeds reflect"
     try:
-        reads, settings = _hidden_of(p, hidden)
+        reads, settings = _hidden_inputs(p, hidden)
         sizes = dict(width=p["width"], depth=p["depth"], extras=p["extras"])
         spec = make_net(p["env_name"], p["net"], p["bonus"], **sizes, **reads)
         if start:
@@ -96,7 +96,7 @@ def make_ppo(
             world=World(spec.env_name, 0, p["resets"], p["reset_ratio"], p["upstream_exact"]),
             devices=p["devices"],
             hidden=settings,
-            **{name: p[name] for name in same.split()},
+            **{name: p[name] for name in same_names.split()},
         )
     except ValueError as e:
         raise ParameterError(f"train_ppo: {e}") from None
@@ -106,7 +106,7 @@ def make_ppo(
 def data_note(
     run: Run,  # of train_ppo, that stored episodes
 ) -> str:
-    "What the run's data set holds; a warning where more episodes were dropped than stored, or none was stored"
+    "A sentence about the run's data set, with a warning where no episode was stored, or more were dropped than stored"
     more = "the others had begun before: give a larger collect_last"
     if not any((run.dir / "data").glob("shard-*")):
         steps = f"{run.params['collect_last']:,}"
@@ -164,7 +164,7 @@ LAST = (
 
 
 def last_update(metrics: pd.DataFrame) -> pd.DataFrame:
-    "The newest value of each metric that the run has, and its step: in some updates no episode ends"
+    "The newest value of each metric and its step, which may be an earlier one: not every update ends an episode"
     newest = {name: metrics[name].last_valid_index() for name in LAST if name in metrics}
     newest = {name: row for name, row in newest.items() if row is not None}
     values = {name: round(float(metrics[name][row]), 3) for name, row in newest.items()}

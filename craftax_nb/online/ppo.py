@@ -56,8 +56,8 @@ class PPO:
     world: World | None = None  # the game; default: the network's, with lazy resets
     seeds: int = 1  # runs side by side under one vmap, each with its own environments
     devices: int = 1  # the environments are shared out over so many
-    hidden: HiddenSettings | None = None  # a language model is asked on the way, see `online.hidden`; None: it isn't
-    reflect: bool = False  # learns single steps from random reflections of what was seen, see `world.reflections`
+    hidden: HiddenSettings | None = None  # when a language model is asked (`online.hidden`); None: none is asked
+    reflect: bool = False  # learn each step from a random mirror image of what was seen (`world.reflections`)
 
     def __post_init__(self):
         object.__setattr__(self, "world", self.world or self.net.world)
@@ -199,8 +199,8 @@ def _devices(count: int) -> np.ndarray:
     return np.array(jax.devices()[:count])
 
 # %% ../../nbs/online.ppo.ipynb #7c293384
-KEPT = ("log_prob", "value", "intrinsic_value", "bootstrap")  # what the record holds besides the game's own
-HIDDEN = ("hidden_table", "hidden_row", "hidden_age")  # and of the language model, where one is asked
+KEPT = ("log_prob", "value", "intrinsic_value", "bootstrap")  # fields of the record besides those of every rollout
+HIDDEN = ("hidden_table", "hidden_row", "hidden_age")  # further fields, where a language model is asked
 
 
 def _collect(ppo: PPO, train: TrainState) -> tuple[TrainState, Record]:
@@ -313,7 +313,7 @@ def _prepare(ppo: PPO, train: TrainState, record: Record):
 
 # %% ../../nbs/online.ppo.ipynb #7b1611df
 def _reflected(batch: dict, reflection) -> dict:  # (1, batch) int
-    "The batch with codes and actions as in a mirror; probabilities, values and advantages are the same there"
+    "The batch with mirrored codes and actions; probabilities, values and advantages stay as they are"
     codes, action = reflect_codes(batch["codes"], reflection), reflect_actions(batch["action"], reflection)
     return batch | {"codes": codes, "action": action}
 
@@ -367,6 +367,6 @@ learn = _compiled(_learn, lambda train, record: ((train, record), (train, P())))
 
 # %% ../../nbs/online.ppo.ipynb #0be1cf84
 def _explained_variance(ppo: PPO, target, value):
-    "1 minus the variance of what the values miss over the variance of the targets, over all devices"
+    "1 - Var(target - value) / Var(target), over all devices"
     variance = lambda x: _mean(ppo, (x**2).mean()) - _mean(ppo, x.mean()) ** 2
     return 1 - variance(target - value) / (variance(target) + 1e-8)

@@ -46,8 +46,8 @@ def agents(ppo: PPO, train: TrainState, store: HiddenStore | None = None) -> lis
     params, reads = jax.tree.map(np.asarray, train.params), (None, None, None)
     if store is not None:
         reads = store.mean, store.std, live_recipe(store, ppo.hidden)
-    of_seed = lambda i: jax.tree.map(lambda x: x[i], params) if ppo.seeds > 1 else params
-    return [Agent(ppo.net, of_seed(i), *reads, upstream_exact=ppo.world.upstream_exact) for i in range(ppo.seeds)]
+    params_of = lambda i: jax.tree.map(lambda x: x[i], params) if ppo.seeds > 1 else params
+    return [Agent(ppo.net, params_of(i), *reads, upstream_exact=ppo.world.upstream_exact) for i in range(ppo.seeds)]
 
 # %% ../../nbs/online.train.ipynb #ae51938e
 def save_train(
@@ -61,12 +61,12 @@ def save_train(
     "A checkpoint: the first seed's agent, the others' in seed-1, ...; the newest two keep the trainer's state"
     agent, *others = agents(ppo, train, store)
 
-    def asked(trainer: Path):
+    def save_hidden_states(trainer: Path):
         if store is not None:
             store.save_state(trainer)
 
     def extra(folder: Path):
-        save_trainer(folder, train, recent, asked)
+        save_trainer(folder, train, recent, save_hidden_states)
         for i, other in enumerate(others, 1):
             save_agent(folder / f"seed-{i}", other, "ppo", step, parameters=run.params)
 
@@ -135,7 +135,7 @@ def _open(self: _EpisodeStore, resume_step: int | None) -> None:
 # %% ../../nbs/online.train.ipynb #0480e1b9
 @patch
 def add(self: _EpisodeStore, columns: dict) -> None:
-    "Takes what was played in an update"
+    "Adds the steps of an update's rollout"
     if self.writer:
         self.writer.add({name: columns[name] for name in STORED_COLUMNS})
 
@@ -169,7 +169,7 @@ def _resume(run: Run, ppo: PPO, hidden: HiddenStore | None) -> tuple[Path | None
 
 
 def _collect(ppo: PPO, train: TrainState, hidden: HiddenStore | None) -> tuple[TrainState, Record, dict]:
-    "Plays a rollout, and metrics of what the language model was asked"
+    "Plays a rollout; also gives metrics of the questions to the language model, {} without one"
     if hidden is None:
         return *collect(ppo, train), {}
     before = asked_so_far(hidden)
@@ -218,7 +218,7 @@ def train_ppo(
 
 # %% ../../nbs/online.train.ipynb #f5f34404
 def _trained(ppo: PPO, run: Run, train: TrainState, hidden: HiddenStore | None) -> Agent:
-    "The first seed's agent, with what its checkpoint says of it; labels the data set of one that reads hidden states"
+    "The first seed's agent at the end of a run; with hidden states, the run's data set gets its labels first"
     if hidden is not None and hidden.recipe and ppo.hidden.cadence >= 0:
         label_episodes(run.dir / "data", live_recipe(hidden, ppo.hidden), hidden)
     meta = {"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params}

@@ -32,9 +32,9 @@ def _step_with(player: EpisodePlayer, states, hidden_state, action: int, play: i
     fresh = player.start(states, keys)
     if hidden_state is not None:
         fresh = fresh._replace(hidden_state=hidden_state)
-    everybody = np.arange(WORLDS_AT_ONCE)
-    player.put(0, everybody, fresh, everybody)
-    player.slot_episode[0] = everybody
+    slots = np.arange(WORLDS_AT_ONCE)
+    player.put(0, slots, fresh, slots)
+    player.slot_episode[0] = slots
     record = player.advance(1, player.world.max_timesteps)[0]
     after = player.blocks[0]
     return np.asarray(after.codes), np.asarray(record.reward)[0], np.asarray(after.terminated)
@@ -59,7 +59,7 @@ def lookahead(
     gamma: float | None = None,  # discount; None: the one that V was trained with
     seed: int = 0,
 ) -> np.ndarray:  # (n, actions) float32
-    "r + gamma V(s') - V(s) for each action"
+    "The advantage of each action from one step in the real game: r + gamma V(s') - V(s)"
     gamma = agent.gamma if gamma is None else gamma
     value = look(agent, encode_states(states), hidden_state)[0]
     out = np.zeros((len(states), world.num_actions), np.float32)
@@ -76,33 +76,42 @@ def lookahead(
 # %% ../../nbs/probing.advantages.ipynb #e9fd2131
 def q_agents(
     checkpoint: str,  # a checkpoint or a run folder
-) -> tuple[Agent, ...]:  # of the twin Qs, whose logits are Q; () for an agent without
-    "The Qs that were trained beside an agent"
+) -> tuple[Agent, ...]:  # two, whose logits are Q-values; empty where no Q was trained, or its training state is gone
+    "The two Q networks that were trained with an IQL agent, each in the actor's place of a copy of that agent"
     folder = find_checkpoint(checkpoint)
     agent = load_agent(folder)
     if agent.meta.get("kind") != "iql" or not (folder / "training.pt").exists():
         return ()
     import torch
 
+    saved = torch.load(folder / "training.pt", map_location="cpu", weights_only=True)["net"]
+    return tuple(_with_q_as_actor(agent, saved, q) for q in ("q1", "q2"))
+
+# %% ../../nbs/probing.advantages.ipynb #1a8f40db
+def _with_q_as_actor(agent: Agent, saved: Mapping, q: str) -> Agent:
+    "A copy of an agent whose actor has the saved weights of a Q network, `q1` or `q2`"
+    import torch
+
     from craftax_nb.nets.torch_nets import TorchActorCritic, to_flax
 
-    saved, out = torch.load(folder / "training.pt", map_location="cpu", weights_only=True)["net"], []
-    for q in ("q1", "q2"):
-        net = TorchActorCritic(agent.spec, range(len(saved["actor_head.kernel"])))
-        in_actors_place = {k: saved[f"{q}{k[5:]}" if k.startswith("actor") else k] for k in net.state_dict()}
-        for name, parameter in net.named_parameters():  # first layers have grown
-            parameter.data = torch.empty_like(in_actors_place[name])
-        net.load_state_dict(in_actors_place)
-        out.append(replace(agent, params=to_flax(net)))
-    return tuple(out)
+    net = TorchActorCritic(agent.spec, range(len(saved["actor_head.kernel"])))
+    saved_name = lambda name: name.replace("actor", q, 1) if name.startswith("actor") else name
+    weights = {name: saved[saved_name(name)] for name in net.state_dict()}
+    for name, parameter in net.named_parameters():  # a saved first layer may have more rows than a new one
+        parameter.data = torch.empty_like(weights[name])
+    net.load_state_dict(weights)
+    return replace(agent, params=to_flax(net))
 
 # %% ../../nbs/probing.advantages.ipynb #2798a6df
 def _rows_to_look_from(answers: Answers, probes: Sequence[Probe], suites: Sequence[Suite], rows, bases: int):
-    "Of these rows those that are looked ahead from: of the first bases, the reference and the strongest level"
+    "The rows whose game is stepped: whole states, references and strongest levels, on the first `bases`"
     strongest = {suite.name: suite.levels[0] for suite in suites}
-    whole = lambda p: not isinstance(p.state, np.ndarray)
-    wanted = lambda p: whole(p) and p.base < bases and p.level in (None, strongest[p.suite])
-    return rows[np.array([wanted(probes[i]) for i in answers.rows["probe"].iloc[rows]], bool)]
+    wanted = []
+    for i in answers.rows["probe"].iloc[rows]:
+        state_is_whole = not isinstance(probes[i].state, np.ndarray)
+        asked_level = probes[i].level in (None, strongest[probes[i].suite])
+        wanted.append(state_is_whole and asked_level and probes[i].base < bases)
+    return rows[np.array(wanted, bool)]
 
 # %% ../../nbs/probing.advantages.ipynb #70fe93b0
 def action_advantages(
@@ -111,12 +120,12 @@ def action_advantages(
     suites: Sequence[Suite],
     agents: Mapping[str, Agent],
     labellers: Mapping[str, Callable] | None = None,
-    checkpoints: Mapping[str, str] | None = None,  # where an agent's Q may lie
-    bases: int = 4,  # whose states are looked ahead from; 0: none
+    checkpoints: Mapping[str, str] | None = None,  # by agent's name; Q networks are looked for beside them
+    bases: int = 4,  # the game is stepped from the states of so many bases; 0: of none
     num_seeds: int = 2,  # random keys to average over when looking ahead
     seed: int = 0,
 ) -> np.ndarray:  # (rows, actions) float32, NaN where unknown
-    "A(s, a) for each row of the answers, of the agents as they are (with their real hidden states)"
+    "The advantage of each action for each row of the answers; rows with zero or shuffled hidden states stay NaN"
     table, out = answers.rows, np.full(answers.policy.shape, np.nan, np.float32)
     for name, agent in agents.items():
         qs = q_agents(checkpoints[name]) if name in (checkpoints or {}) else ()

@@ -28,8 +28,8 @@ from ..world.env import World
 from ..world.layout import CLASSIC, EMPTY, FULL, ObsSpec
 
 # %% auto #0
-__all__ = ['AT_ONCE', 'ENEMIES', 'FUNCTIONS', 'COMPARISONS', 'in_chunks', 'encode_states', 'Saved', 'save_state', 'load_states',
-           'PredicateError', 'nearest_steps', 'holds', 'find_states']
+__all__ = ['AT_ONCE', 'ENEMIES', 'FUNCTIONS', 'COMPARISONS', 'in_chunks', 'encode_states', 'Saved', 'is_random_key', 'leaf_array',
+           'state_arrays', 'save_state', 'load_states', 'PredicateError', 'nearest_steps', 'holds', 'find_states']
 
 # %% ../../nbs/probing.bases.ipynb #55f910c9
 AT_ONCE = 64
@@ -38,8 +38,8 @@ _encode_many = jax.jit(jax.vmap(encode))
 
 def in_chunks(
     function: Callable,  # rows (AT_ONCE,) int -> a pytree of arrays (AT_ONCE, …)
-    n: int,
-) -> list:  # of pytrees in numpy, together n rows
+    n: int,  # how many rows there are
+) -> list:  # pytrees of numpy arrays, whose rows add up to n
     "Calls a function for `AT_ONCE` rows at a time; the last row is repeated to fill up the last call"
     parts = []
     for start in range(0, n, AT_ONCE):
@@ -68,18 +68,24 @@ class Saved:
     reference: object = None  # what it is compared with, if anything
 
 # %% ../../nbs/probing.bases.ipynb #5c6452a5
-def _is_key(x) -> bool:
-    "Whether it is one of JAX's typed random keys"
+def is_random_key(x) -> bool:
+    "Whether an array is one of JAX's typed random keys"
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def _arrays(state) -> dict[str, np.ndarray]:
-    "The arrays of a state by their path in it; of a code, the code"
+def leaf_array(leaf) -> np.ndarray:
+    "A leaf of a state in numpy; a random key as the integers that it is made of"
+    return np.asarray(jax.random.key_data(leaf) if is_random_key(leaf) else leaf)
+
+
+def state_arrays(
+    state,  # one environment's state, or a code (width,) uint8
+) -> dict[str, np.ndarray]:
+    "The arrays of a state by their path in it, random keys as integers; for a code, {'code': the code}"
     if isinstance(state, np.ndarray):
         return {"code": state}
     leaves, _ = jax.tree_util.tree_flatten_with_path(as_numpy(state))
-    plain = lambda x: np.asarray(jax.random.key_data(x) if _is_key(x) else x)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): plain(x) for path, x in leaves}
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf_array(x) for path, x in leaves}
 
 # %% ../../nbs/probing.bases.ipynb #50b04c58
 def _state(env_name: str, arrays: dict[str, np.ndarray]):
@@ -87,13 +93,13 @@ def _state(env_name: str, arrays: dict[str, np.ndarray]):
     if "code" in arrays:
         return arrays["code"]
     blank = blank_state(env_name)
-    expected = {name: x.shape for name, x in _arrays(blank).items()}
+    expected = {name: x.shape for name, x in state_arrays(blank).items()}
     shapes = {name: x.shape for name, x in arrays.items()}
     for name in sorted(expected | shapes):
         if expected.get(name) != shapes.get(name):
             raise ValueError(f"{name} is {shapes.get(name, 'missing')}, expected {expected.get(name, 'none')}")
     leaves = [
-        jax.random.wrap_key_data(arrays[name]) if _is_key(x) else arrays[name]
+        jax.random.wrap_key_data(arrays[name]) if is_random_key(x) else arrays[name]
         for name, x in zip(expected, jax.tree.leaves(blank), strict=True)
     ]
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)
@@ -114,7 +120,7 @@ def save_state(
     note: str = "",
     reference=None,  # the unedited state, of the same kind
 ) -> Path:  # the state's folder
-    "Keeps a state, whole or not at all; ValueError for a name that no folder can have, or that is there already"
+    "Saves a state, whole or not at all; ValueError for a name that no folder can have, or one that is taken already"
     if not re.fullmatch(r"\w[\w .-]*", name):
         raise ValueError(f"a saved state can't be named {name!r}: use letters, digits, spaces and -_.")
     folder = resolve(path) / name
@@ -128,9 +134,9 @@ def save_state(
         "saved": time.time(),
     }
     with whole_folder(folder) as new:
-        np.savez_compressed(new / "state.npz", **_arrays(state))
+        np.savez_compressed(new / "state.npz", **state_arrays(state))
         if reference is not None:
-            np.savez_compressed(new / "reference.npz", **_arrays(reference))
+            np.savez_compressed(new / "reference.npz", **state_arrays(reference))
         write_json(new / "about.json", about)
     return folder
 
@@ -185,10 +191,8 @@ def _unknown(name: str, known: Sequence[str], problem: str) -> PredicateError:
     return PredicateError(f"{short!r} is {problem}; there are {there}")
 
 # %% ../../nbs/probing.bases.ipynb #7010ede3
-ENEMIES = {
-    spec: tuple(n for i, n in enumerate(spec.mob_names) if n != "cow" and (spec is CLASSIC or i < 8 or 16 <= i < 32))
-    for spec in (FULL, CLASSIC)
-}
+_HARMLESS = ("cow", "bat", "snail", "unused", "own ")  # how such names begin; the player's own projectiles are "own …"
+ENEMIES = {spec: tuple(n for n in spec.mob_names if not n.startswith(_HARMLESS)) for spec in (FULL, CLASSIC)}
 
 
 def _things_on_tiles(

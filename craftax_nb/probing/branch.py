@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -22,9 +21,10 @@ from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.reader import SEGMENT, Reader
 from ..play.standing import Standing, begun_at, stand
+from .bases import state_arrays
 from ..world.env import World
 from ..world.layout import ObsSpec
-from ..world.rules import as_numpy, stack
+from ..world.rules import stack
 
 # %% auto #0
 __all__ = ['Branches', 'branch', 'changes', 'agreement', 'calibration', 'plot_calibration', 'plot_changes']
@@ -36,7 +36,7 @@ class Branches:
 
     value: np.ndarray  # (n,) float32, V of the states
     played: np.ndarray  # (n, rollouts) float64, discounted reward until the end or the cut
-    bootstrap: np.ndarray  # (n, rollouts) float64, V at the cut, discounted; 0 for who died
+    bootstrap: np.ndarray  # (n, rollouts) float64, V at the cut, discounted; 0 where the player died
     total: np.ndarray  # (n, rollouts) float32, reward until the end or the cut, not discounted
     lengths: np.ndarray  # (n, rollouts) int32, steps
     terminated: np.ndarray  # (n, rollouts) bool; the others were cut
@@ -93,7 +93,7 @@ def _start_plays(
 
 # %% ../../nbs/probing.branch.ipynb #a2a53ad3
 def _note_values(player: EpisodePlayer, agent: Agent, out: dict, ends: np.ndarray, clock: int, gamma: float) -> None:
-    "Notes V at the beginning, and the discounted V of the plays that are cut now, which leave their slots"
+    "Records V when the plays begin; later, records the discounted V of plays that are cut now, and frees their slots"
     for block in player.active:
         slots = np.flatnonzero(player.slot_episode[block] >= 0)
         plays = player.slot_episode[block, slots]
@@ -109,7 +109,7 @@ def _note_values(player: EpisodePlayer, agent: Agent, out: dict, ends: np.ndarra
 def _play_segment(
     player: EpisodePlayer, out: dict, ends: np.ndarray, clock: int, gamma: float, standing: Standing | None
 ) -> int:  # steps played
-    "Plays until somebody is to be cut or asked about, at most a segment, and adds up the rewards"
+    "Plays until a play is to be cut or the language model is to be asked, at most a segment, and adds up the rewards"
     playing, (age, begun) = player.slot_episode[player.slot_episode >= 0], begun_at(standing)
     steps = int(min(SEGMENT, player.reader.steps_until_due(clock + age), ends[playing].min() - clock))
     discounts = gamma ** (clock + np.arange(steps))
@@ -132,9 +132,10 @@ def _play_wave(
     "Plays what is in the slots to its end; play i is cut after `ends[i]` steps"
     columns = ("value", "played", "bootstrap", "total", "lengths", "terminated")
     out, clock = {name: np.zeros(len(ends)) for name in columns}, 0
-    held, (age, _) = standing is not None and standing.hidden_state is not None, begun_at(standing)
+    age, _ = begun_at(standing)
+    has_hidden_state = standing is not None and standing.hidden_state is not None
     while len(player.active):
-        if player.reader.due(clock + age) and not (held and clock == 0):
+        if player.reader.due(clock + age) and not (has_hidden_state and clock == 0):
             player.query()
         if clock == 0 or (ends == clock).any():
             _note_values(player, agent, out, ends, clock, gamma)
@@ -147,16 +148,14 @@ def _play_wave(
 # %% ../../nbs/probing.branch.ipynb #36fe7f27
 def _state_bytes(state) -> bytes:
     "All numbers of a state, random keys included"
-    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-    leaves = jax.tree.leaves(as_numpy(state))
-    return b"".join(np.asarray(jax.random.key_data(x) if is_key(x) else x).tobytes() for x in leaves)
+    return b"".join(x.tobytes() for x in state_arrays(state).values())
 
 
 def _distinct(states: Sequence) -> tuple[list, np.ndarray]:
-    "The states that differ, and which of them each one is: plays of the same state with the same keys are the same"
-    first = {}
-    number = [first.setdefault(hashlib.sha256(_state_bytes(s)).digest(), i) for i, s in enumerate(states)]
-    kept, number = np.unique(number, return_inverse=True)
+    "The distinct states, and for each given state the number of the distinct one that equals it"
+    first_row = {}  # of each distinct state, by its hash
+    row = [first_row.setdefault(hashlib.sha256(_state_bytes(s)).digest(), i) for i, s in enumerate(states)]
+    kept, number = np.unique(row, return_inverse=True)
     return [states[i] for i in kept], number
 
 # %% ../../nbs/probing.branch.ipynb #e361cc24
@@ -181,7 +180,7 @@ def branch(
     world: World,
     states: Sequence,  # one environment each, n of them
     rollouts: int = 32,  # plays of each state
-    max_steps: int = 200,  # of a play; for what would follow stands V
+    max_steps: int = 200,  # a play that runs longer is cut, and V stands for the rest
     seed: int = 0,  # of the random keys
     labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
     gamma: float | None = None,  # discount; None: the one that V was trained with
@@ -223,43 +222,40 @@ def _branches(waves: list[dict], rollouts: int, number: np.ndarray, gamma: float
 # %% ../../nbs/probing.branch.ipynb #e8a0a80c
 def changes(
     branches: Branches,
-    reference: Sequence[int],  # (n,) the row that each state is compared with; its own: none
+    reference: Sequence[int],  # (n,) the row that each state is compared with; its own row: it is itself a reference
     level: float = 0.95,
-    bootstrap: bool = True,  # False: what was played only, without V's promise at the cut
+    bootstrap: bool = True,  # False: count only rewards that were played, without V at the cut
     base: Sequence | None = None,  # (n,) what each state was made from; None: its reference
 ) -> (
     pd.DataFrame
 ):  # one row a state with a reference: state, reference, base, dV, dMC, se, low, high, significant, agrees
-    "What an edit changes, by V and by the plays; ValueError for a single play a state, or rows that aren't there"
+    "The changes of V and of the mean return from each reference to its state, with a t interval and whether they agree"
     from scipy.special import stdtrit
 
     plays, reference = branches.returns if bootstrap else branches.played, np.asarray(reference)
+    _check_references(plays, reference)
+    state = np.flatnonzero(reference != np.arange(len(plays)))
+    its_reference = reference[state]
+    moved = plays[state] - plays[its_reference]
+    dmc, error = moved.mean(1), _standard_error(moved)
+    half = stdtrit(plays.shape[1] - 1, (1 + level) / 2) * error
+    dv = (branches.value[state] - branches.value[its_reference]).astype(np.float64)
+    base = its_reference if base is None else np.asarray(base)[state]
+    table = pd.DataFrame({"state": state, "reference": its_reference, "base": base, "dV": dv, "dMC": dmc, "se": error})
+    table["low"], table["high"] = dmc - half, dmc + half
+    table["significant"] = np.abs(dmc) > half
+    table["agrees"] = table["significant"] & (np.sign(dv) == np.sign(dmc))
+    return table
+
+# %% ../../nbs/probing.branch.ipynb #5d928122
+def _check_references(plays: np.ndarray, reference: np.ndarray) -> None:
+    "ValueError for a single play of each state, or references that aren't rows of the plays"
     n, rollouts = plays.shape
     if rollouts < 2 or reference.shape != (n,) or not ((reference >= 0) & (reference < n)).all():
         raise ValueError(
             f"{rollouts} plays of {n} states and references of shape {reference.shape}; "
             f"expected at least 2 plays, and a row from 0 to {n - 1} for each state"
         )
-    state = np.flatnonzero(reference != np.arange(n))
-    back = reference[state]
-    moved = plays[state] - plays[back]
-    change, error = moved.mean(1), _standard_error(moved)
-    half = stdtrit(rollouts - 1, (1 + level) / 2) * error
-    value = (branches.value[state] - branches.value[back]).astype(np.float64)
-    table = pd.DataFrame(
-        {
-            "state": state,
-            "reference": back,
-            "base": back if base is None else np.asarray(base)[state],
-            "dV": value,
-            "dMC": change,
-            "se": error,
-        }
-    )
-    table["low"], table["high"] = change - half, change + half
-    table["significant"] = np.abs(change) > half
-    table["agrees"] = table["significant"] & (np.sign(value) == np.sign(change))
-    return table
 
 # %% ../../nbs/probing.branch.ipynb #d57e7afc
 def _rank_correlation(x, y) -> float:

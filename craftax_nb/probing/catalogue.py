@@ -197,7 +197,7 @@ def saved_probes(
     env_name: str,
     name: str = "saved",  # of the suite
 ) -> tuple[Suite, list[Probe]]:
-    "Saved states as a suite. A state saved without a reference is a reference; ValueError where none is of this game"
+    "Saved states as a suite; one saved without a reference counts as a reference. ValueError for none of this game"
     spec, probes = ObsSpec.of(env_name), []
     for i, saved in enumerate(s for s in load_states(path) if ObsSpec.of(s.state) is spec):
         reference = saved.state if saved.reference is None else saved.reference

@@ -28,10 +28,10 @@ def verdict_sentences(
     if not len(verdict):
         return ["No suite expects anything of V."]
     kind = "real" if (verdict["base"] == "real").any() else verdict["base"].iloc[0]
-    own = verdict[(verdict["base"] == kind) & verdict["hidden"].isin(["none", "real"])]
+    unswapped = verdict[(verdict["base"] == kind) & verdict["hidden"].isin(["none", "real"])]
     sentences = []
-    for row in shares(own).to_dict("records"):
-        bases = own[own["agent"] == row["agent"]]["bases"].min()
+    for row in shares(unswapped).to_dict("records"):
+        bases = unswapped[unswapped["agent"] == row["agent"]]["bases"].min()
         few = f" Too small to conclude: {bases} states, {ENOUGH} are needed for a verdict." if bases < ENOUGH else ""
         sentences.append(
             f"V of {row['agent']} moves as a sane player's in {row['sign as expected']} of {row['suites']} suites "
@@ -41,7 +41,7 @@ def verdict_sentences(
     return sentences
 
 # %% ../../nbs/probing.conclusions.ipynb #59c1202f
-LEAST_STATES = 10  # under which nothing is concluded from changed texts
+LEAST_STATES = 10  # states with changed texts that a conclusion needs
 
 
 def words_sentences(
@@ -75,7 +75,7 @@ def measured_labellers(
 def familiarity_part(
     labellers: Mapping[str, Callable],  # from `measured_labellers`
 ) -> Part | None:  # None where nothing was measured
-    "How unusual the hidden states were that were asked about since the last call"
+    "A part of the report: how unusual the hidden states were that the labellers gave since the last call"
     taken = {name: x.take() for name, x in labellers.items() if isinstance(x, MeasuredLabeller)}
     taken = {name: percentiles for name, percentiles in taken.items() if len(percentiles)}
     if not taken:

@@ -31,7 +31,7 @@ def curves(
 
 # %% ../../nbs/probing.curves.ipynb #878911c7
 def _level(answers: Answers, rows: pd.DataFrame) -> dict:
-    "What an agent makes of one level of a suite, over all bases"
+    "The mean answers of an agent to one level of a suite, over all bases"
     low, high = map(float, interval(rows["dV"]))
     at = rows.index.to_numpy()
     change = (answers.policy[at] - answers.policy[answers.reference[at]]).mean(0)
@@ -58,7 +58,8 @@ def _judged(row, expected: int) -> str:
         return "too few bases"
     if not expected:
         return "not asked"
-    if np.sign(row.low) != np.sign(row.high) or not np.sign(row.low):
+    excludes_zero = row.low > 0 or row.high < 0
+    if not excludes_zero:
         return "unclear"
     return "yes" if np.sign(row.low) == expected else "no"
 

@@ -36,7 +36,7 @@ def put_ahead(
     ahead: int = 1,  # tiles from the player
     heading: str = "",  # of a projectile: "at" the player, "past" or "away"
 ) -> Edit:
-    "Something stands or lies so many tiles ahead"
+    "An edit that puts a mob, block or item so many tiles ahead of the player"
     return Edit("put", what, ahead, heading)
 
 
@@ -44,19 +44,19 @@ def set_to(
     name: str,  # of a number of the state
     value: float | str,  # "ahead" for a direction
 ) -> Edit:
-    "A number of the state gets a value"
+    "An edit that sets a number of the state to a value"
     return Edit("set", name, value)
 
 # %% ../../nbs/probing.edits.ipynb #e1fb4f15
 def clear() -> Edit:
-    "Every creature and projectile goes"
+    "An edit that removes every creature and projectile"
     return Edit("clear")
 
 
 def hide(
     what: str,  # a block, or "ladder_down"
 ) -> Edit:
-    "Each such block in view becomes stone; the ladder lies out of view"
+    "An edit that turns each such block in view into stone; a ladder down is moved out of view instead"
     return Edit("hide", what)
 
 # %% ../../nbs/probing.edits.ipynb #3ca261ff

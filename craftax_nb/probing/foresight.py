@@ -53,7 +53,7 @@ def plant(
     state,  # one environment's state
     cause: Cause,
 ):  # the state without the cause, and with it; None where the cause has no room on any side
-    "Both copies of a state"
+    "Two copies of a state, one without and one with the cause"
     for side in SIDES:
         try:
             without = edited(state, cause.prepare, side)
@@ -83,7 +83,7 @@ def idle_codes(
     steps: int,
     seed: int = 0,
 ) -> np.ndarray:  # (n, plays, steps, width) uint8
-    "What an idle player sees after each step; who has died sees the last of it"
+    "The observations of an idle player after each step; after a death the last observation is repeated"
     n, idle = len(states), Idle()
     together = jax.tree.map(lambda x: x[np.repeat(np.arange(n), plays)], stack(states))
     keys = episode_keys(seed, np.tile(np.arange(plays), n))
@@ -102,11 +102,14 @@ def imagined_codes(
     steps: int,
     seed: int = 0,
 ) -> np.ndarray:  # (n, samples, steps, width) uint8
-    "What a world model expects an idle player to see after each step"
+    "The observations that a world model expects for an idle player after each step"
     key_look, key = jax.random.split(jax.random.PRNGKey(seed))
-    looked = [carry_episode(agent, episode_sequence(agent, code[None], np.zeros(1)), key_look) for code in codes]
-    latents = (np.concatenate([np.asarray(x[0]) for x in part]) for part in zip(*(o[:2] for o in looked), strict=True))
-    futures = imagine_from(agent, *latents, np.zeros((steps, len(codes)), np.int32), key, samples)
+    latents = []  # of each code, both parts of the latent
+    for code in codes:
+        sequence = episode_sequence(agent, code[None], np.zeros(1))
+        latents.append([np.asarray(x[0]) for x in carry_episode(agent, sequence, key_look)[:2]])
+    both_parts = (np.concatenate(part) for part in zip(*latents, strict=True))
+    futures = imagine_from(agent, *both_parts, np.zeros((steps, len(codes)), np.int32), key, samples)
     return futures.codes.reshape(len(codes), samples, steps, -1)
 
 # %% ../../nbs/probing.foresight.ipynb #e1846f24
@@ -118,10 +121,10 @@ def number_of(codes: np.ndarray, name: str) -> np.ndarray:
 def effects(
     name: str,  # of the number
     planted: np.ndarray,  # (2 n,) the number in the states as they are planted: without and with the cause, in turn
-    came: np.ndarray,  # (2 n, plays, steps, width) uint8
+    futures: np.ndarray,  # (2 n, plays, steps, width) uint8, codes after each step, as played or as imagined
 ) -> np.ndarray:  # (n, steps)
-    "What the cause did to the number since it was planted: the mean change with it less the mean change without"
-    change = (number_of(came, name) - planted[:, None, None]).mean(1)
+    "The effect of the cause on the number: its mean change with the cause, less its mean change without"
+    change = (number_of(futures, name) - planted[:, None, None]).mean(1)
     return change[1::2] - change[::2]
 
 # %% ../../nbs/probing.foresight.ipynb #0482d86b
@@ -159,8 +162,8 @@ def surprise_table(
     rows: np.ndarray,  # (n,) transitions, the bases
     probes: Sequence[Probe],  # those of kind "data" count
     bases: int = 4,  # so many of the bases
-) -> pd.DataFrame:  # a row for each suite
-    "Mean surprise at references and at edited states, in nats"
+) -> pd.DataFrame:  # a row for each suite: suite, reference, edited (nats)
+    "Mean surprise at references and at edited states, in nats, after the episode that came before each"
     measured = []
     for probe in probes:
         if probe.kind == "data" and probe.base < bases:
@@ -180,7 +183,7 @@ def foresight_part(
     states: int = 4,  # from play, in which causes are planted
     seed: int = 0,
 ) -> Part | None:  # None where no agent has a world model over codes
-    "What world models see coming, and what surprises them"
+    "A part of the report: which planted effects the world models foresee, and what surprises them"
     models = {name: agent for name, agent in study.agents.items() if agent.spec.size and not agent.spec.frames}
     if not models:
         return None

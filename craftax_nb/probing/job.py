@@ -97,19 +97,19 @@ def with_probes(
     bases: int = 16,  # states from play
     base_steps: int = 50,  # steps played before a base is taken
     meadows: int = 4,  # of so many bases, a variant on a bare meadow too
-    base_policy: str = "checkpoint",  # who plays: the first agent without hidden states, or "random"
+    base_policy: str = "checkpoint",  # who plays: "checkpoint": the first agent without hidden states; or "random"
     predicate: str = "",  # of the data set's bases, for the text
     seed: int = 0,
 ) -> Study:
     "The study with bases from play, and the probes on all bases; ValueError where too few players live that long"
     plain = [name for name, agent in study.agents.items() if not agent.spec.hidden_dim]
     if plain and base_policy == "checkpoint":
-        player, actor = plain[0], study.agents[plain[0]]
+        player_name, player = plain[0], study.agents[plain[0]]
     else:
-        player = "random"
-        actor = random_agent(study.world, study.agents[plain[0]].spec if plain else None)
-    states = sample_states(actor, study.world, bases, base_steps, seed)
-    about = f"{len(states)} states after {base_steps} steps of {player}"
+        player_name = "random"
+        player = random_agent(study.world, study.agents[plain[0]].spec if plain else None)
+    states = sample_states(player, study.world, bases, base_steps, seed)
+    about = f"{len(states)} states after {base_steps} steps of {player_name}"
     if study.dataset:
         about += f", {len(study.rows)} of {show_path(study.dataset.folder)}{f' where {predicate}' if predicate else ''}"
     return replace(study, states=states, about=about, probes=_probes(study, states, meadows))
@@ -145,7 +145,7 @@ def keep_part(run, part: Part) -> Section:
 
 # %% ../../nbs/probing.job.ipynb #3728269c
 def bases_part(study: Study) -> Part:
-    "Where the bases come from, in which suites they take part, and each suite at its strongest on its first base"
+    "A part of the report: where the bases come from, how many each suite has, and each suite's strongest level drawn"
     references = [(p.suite, p.kind) for p in study.probes if p.level is None]
     counts = pd.DataFrame(references, columns=["suite", "base"]).value_counts().unstack(fill_value=0)
     first = {(p.suite, p.level): p.state for p in reversed(study.probes)}
@@ -212,7 +212,7 @@ def interaction_part(
     answers: Answers,
     suites: Sequence[Suite],
 ) -> Part | None:  # None without factorials
-    "Whether one change weighs more with another"
+    "A part of the report: whether one change moves V more when another is made too"
     table = interactions(answers, suites)
     if not len(table):
         return None
@@ -229,7 +229,7 @@ def action_part(
     study: Study,
     advantage: np.ndarray,  # (rows, actions), from `action_advantages`
 ) -> Part:
-    "What the policies and the advantages do at the strongest level of each suite"
+    "A part of the report: how each policy and its advantages change at the strongest level of each suite"
     figures = {}
     for name, agent in study.agents.items():
         hidden, file = "real" if agent.recipe else "none", file_name(name)
@@ -255,7 +255,7 @@ def language_part(
     count: int,  # states; half of them from the data set, if there is one
     seed: int = 0,
 ) -> Part | None:  # None where no agent reads hidden states, or fewer than two states are asked about
-    "The text changed alone, the observation alone, and both; hidden states swapped for ones that say nothing"
+    "A part of the report: how V moves when the text, the observation or both change, or the hidden state is swapped"
     from_data = count // 2 if study.dataset else 0
     codes = encode_states(study.states[: count - from_data]) if count and len(study.states) else np.zeros((0, 0))
     if from_data:
@@ -280,19 +280,19 @@ def branch_part(
     bases: int,  # from play, so many of them
     seed: int = 0,
 ) -> Part:
-    "The real game played on from the references and the strongest levels: does the mean return change as V does?"
-    marks, calibrations, by_suite, figures = [], [], [], {}
+    "A part of the report: whether the mean return of plays from references and strongest levels changes as V does"
+    agreements, calibrations, by_suite, figures = [], [], [], {}
     for name, agent in study.agents.items():
         probes = _branched(study, agent, bases)
         played = branch(agent, study.world, [p.state for p in probes], rollouts, max_steps, seed, labellers.get(name))
         references = {(p.suite, p.base): i for i, p in enumerate(probes) if p.level is None}
         moved = changes(played, [references[p.suite, p.base] for p in probes], base=[p.base for p in probes])
-        marks.append({"agent": name, **agreement(moved, played)})
+        agreements.append({"agent": name, **agreement(moved, played)})
         calibrations.append({"agent": name, **calibration(played)})
         by_suite.append(_moved_by_suite(moved, probes).assign(agent=name))
         figures[f"branch_{file_name(name)}"] = _branch_figure(played, moved, name)
     columns = ["agent", "suite", "bases", "dV", "dMC", "significant"]
-    tables = {"branch": pd.DataFrame(marks), "branch_suites": pd.concat(by_suite)[columns]}
+    tables = {"branch": pd.DataFrame(agreements), "branch_suites": pd.concat(by_suite)[columns]}
     text = (
         f"{rollouts} plays of at most {max_steps} steps from each reference and strongest level; V stands for what "
         "would follow a cut. dMC: mean change of the return of the plays, by suite."
@@ -303,13 +303,10 @@ def branch_part(
 # %% ../../nbs/probing.job.ipynb #335936ef
 def _branched(study: Study, agent: Agent, bases: int) -> list[Probe]:
     "The probes that are played on: references and strongest levels on the first bases from play"
-    every = not agent.recipe or study.labelled is None
-    levels = {suite: (None, level) for suite, level in study.strongest.items()}
-    return [
-        p
-        for p in study.probes
-        if p.kind == "real" and p.base < bases and p.level in levels[p.suite] and (every or p.suite in study.labelled)
-    ]
+    all_suites = not agent.recipe or study.labelled is None
+    first_bases = [p for p in study.probes if p.kind == "real" and p.base < bases]
+    asked = [p for p in first_bases if all_suites or p.suite in study.labelled]
+    return [p for p in asked if p.level in (None, study.strongest[p.suite])]
 
 
 def _moved_by_suite(moved: pd.DataFrame, probes: Sequence[Probe]) -> pd.DataFrame:
@@ -336,8 +333,8 @@ def linear_part(
     study: Study,  # with a data set
     count: int,  # states of the data set
     seed: int = 0,
-) -> Part | None:  # None where too few states or episodes are known; it is printed why
-    "Linear probes from the last hidden layers and the stored hidden states to facts of the state, and CKA"
+) -> Part | None:  # None where there are too few states or episodes; the reason is printed
+    "A part of the report: linear probes of facts in the last hidden layers and the stored hidden states, and their CKA"
     dataset, labels = study.dataset, _stored_labels(study)
     rows = np.arange(dataset.num_transitions) if labels is None else labelled_rows(dataset, labels)
     rows = np.sort(np.random.default_rng(seed).permutation(rows)[:count])
@@ -371,7 +368,7 @@ def _stored_labels(study: Study):
 
 
 def _representations(study: Study, rows: np.ndarray, codes: np.ndarray, hidden: np.ndarray | None) -> dict:
-    "The hidden states, and the activations of our networks' last layers; agents whose hidden states lack are left out"
+    "The stored hidden states, and the last layers of each agent; agents whose hidden states aren't stored are left out"
     sources = {} if hidden is None else {"the language model": hidden}
     for name, agent in study.agents.items():
         if agent.foreign or agent.spec.hidden_dim and hidden is None:

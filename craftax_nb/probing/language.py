@@ -75,7 +75,7 @@ def changed(
 TEXT_ONLY = "words"  # the text, and so the hidden state, changes; the observation stays
 OBSERVATION_ONLY = "observation"  # the observation changes; the text stays
 TRUE_CHANGE = "both"  # the state changes
-SWAPPED = "hidden state"  # it comes from something else than the state
+SWAPPED = "hidden state"  # the hidden state is replaced by one that doesn't come from this state
 HOW = (TEXT_ONLY, OBSERVATION_ONLY, TRUE_CHANGE, SWAPPED)
 
 
@@ -92,7 +92,7 @@ def _swaps(agent: Agent, labeller: Callable, codes: np.ndarray, real: np.ndarray
 
 # %% ../../nbs/probing.language.ipynb #662344b7
 class _Asked(NamedTuple):
-    "What an agent is asked about some of the bases"
+    "Observations and hidden states, after one change, for which an agent is asked about V and its policy"
 
     change: str
     what: str  # of `HOW`
@@ -118,19 +118,19 @@ def _questions(
     edited_codes: Mapping[str, tuple[np.ndarray, np.ndarray]],  # change -> what `changed` gave
     seed: int,
 ) -> list[_Asked]:
-    "Everything that one agent is asked"
+    "All questions to one agent: for each change the observation, both, and the text; then the swaps"
     questions = []
-    for change, (rows, other) in edited_codes.items():
+    for change, (rows, new_codes) in edited_codes.items():
         if not len(rows):
             continue
-        own, new = (None, None) if real is None else (real[rows], hidden_states_of(labeller, other))
-        questions.append(_Asked(change, OBSERVATION_ONLY, rows, other, own))
-        questions.append(_Asked(change, TRUE_CHANGE, rows, other, new))
+        old_hidden, new_hidden = (None, None) if real is None else (real[rows], hidden_states_of(labeller, new_codes))
+        questions.append(_Asked(change, OBSERVATION_ONLY, rows, new_codes, old_hidden))
+        questions.append(_Asked(change, TRUE_CHANGE, rows, new_codes, new_hidden))
         if real is not None:
-            questions.append(_Asked(change, TEXT_ONLY, rows, codes[rows], new))
+            questions.append(_Asked(change, TEXT_ONLY, rows, codes[rows], new_hidden))
     if real is not None:
-        every, swaps = np.arange(len(codes)), _swaps(agent, labeller, codes, real, seed)
-        questions += [_Asked(swap, SWAPPED, every, codes, hidden) for swap, hidden in swaps.items()]
+        all_rows, swaps = np.arange(len(codes)), _swaps(agent, labeller, codes, real, seed)
+        questions += [_Asked(swap, SWAPPED, all_rows, codes, hidden) for swap, hidden in swaps.items()]
     return questions
 
 # %% ../../nbs/probing.language.ipynb #37417849
@@ -160,7 +160,7 @@ def text_effects(
 def language_table(
     moved: pd.DataFrame,  # from `text_effects`
 ) -> pd.DataFrame:  # one row an agent, change and what was changed
-    "Mean |change of V| and of the policy over bases, with 95 % intervals, and the former beside the true change's"
+    "Mean |change of V| and change of the policy over bases with 95 % intervals, and |change of V| per true change"
     names = ["agent", "change", "what"]
     groups = moved.groupby(names, sort=False)
     table = pd.DataFrame([dict(zip(names, key, strict=True)) | _mean_effects(rows) for key, rows in groups])

@@ -28,7 +28,7 @@ __all__ = ['PENALTIES', 'CONTROLS', 'METRIC_TITLES', 'activations', 'last_layers
 # %% ../../nbs/probing.linear.ipynb #5e7df18d
 @jax.jit
 def _layers(agent: Agent, codes, hidden_state) -> dict[str, jax.Array]:
-    "As `activations`, of `AT_ONCE` states"
+    "The activations of each hidden layer for `AT_ONCE` states, as `activations` gives them"
     if hidden_state is not None:
         hidden_state = (hidden_state - agent.hidden_mean) / agent.hidden_std
     wanted = lambda module, method: method in ("__call__", "first_layers")
@@ -60,7 +60,7 @@ def last_layers(
     dataset,  # as `data.dataset.load_dataset` gives it
     rows: np.ndarray,  # (n,) transitions of it
 ) -> dict[str, np.ndarray]:  # (n, width) float32 each
-    "What an agent's heads read, at transitions of a data set"
+    "What the heads read at transitions of a data set: last hidden layers, or both parts of a world model's latent"
     if agent.spec.size:
         return latents_at(agent, dataset, rows)
     layers, last = activations(agent, codes, hidden_state), agent.spec.depth - 1
@@ -108,7 +108,7 @@ def control_answers(
     types: np.ndarray,  # (n,) int
     seed: int = 0,
 ) -> np.ndarray:  # (n,) the same for the same type
-    "For each type an answer drawn from the fact's own ones"
+    "Answers of the control task: for each type of state, one answer drawn from the fact's own answers"
     _, number = np.unique(types, return_inverse=True)
     rng = np.random.default_rng(seed)
     return answers[rng.integers(len(answers), size=number.max() + 1)][number]
@@ -119,7 +119,7 @@ CONTROLS = 3  # random control tasks, whose scores are averaged, as one type may
 
 
 class Split(NamedTuple):
-    "Which rows (n,) bool a probe is fitted on, which choose its penalty, and which score it; by whole episodes"
+    "Masks (n,) bool of the rows that a probe is fitted on, that choose its penalty, and that score it"
 
     fitted: np.ndarray
     choosing: np.ndarray
@@ -149,7 +149,7 @@ def _losses(
     y: np.ndarray,  # (n,) bool or float
     mean: float,  # of the fitted answers
 ) -> tuple[np.ndarray, np.ndarray]:  # (n,) each: the loss, and the unit that the score divides by
-    "Squared errors, or wrong answers, of a probe"
+    "Squared errors (a number) or wrong answers (yes or no) of a probe, with what the score divides them by"
     if y.dtype == bool:
         predicted = model.predict(x) if model else np.full(len(x), mean > 0.5)
         return predicted != y, np.ones(len(y))
@@ -175,10 +175,10 @@ def _fit(x: np.ndarray, y: np.ndarray, split: Split):
 def _control(x: np.ndarray, answers: np.ndarray, types: np.ndarray, split: Split, seed: int) -> float:
     "Mean score of `CONTROLS` control tasks, on held-out rows whose type is known; NaN where there are none"
     known = split.fitted | split.choosing
-    again, scores = split.held_out & np.isin(types, types[known]), []
+    scored, scores = split.held_out & np.isin(types, types[known]), []
     for draw in range(CONTROLS):
         control = control_answers(answers, types, seed + draw)
-        loss, unit = _losses(_fit(x, control, split), x[again], control[again], float(control[known].mean()))
+        loss, unit = _losses(_fit(x, control, split), x[scored], control[scored], float(control[known].mean()))
         scores += [1 - loss.sum() / unit.sum()] if unit.sum() else []
     return float(np.mean(scores)) if scores else np.nan
 

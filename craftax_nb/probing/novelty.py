@@ -30,7 +30,7 @@ def _tile_weights(spec: ObsSpec) -> np.ndarray:  # (tiles,) float32
 def _described(
     codes: np.ndarray,  # (n, width) uint8
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # terrain and creatures (n, tiles) uint8, status (n, numbers) float32
-    "What is compared of each state"
+    "The parts of each state that distances compare"
     parts, n = unpack(codes), len(codes)
     terrain = parts.blocks * np.uint8(max(1, len(parts.spec.item_names))) + parts.items
     terrain = np.where(parts.blocks == DARK, np.uint8(DARK), terrain).reshape(n, parts.spec.tiles)
@@ -44,11 +44,11 @@ def _described(
 # %% ../../nbs/probing.novelty.ipynb #a9f53cf9
 def _apart(
     sample: tuple[np.ndarray, ...],  # of m states, as `_described` gives them
-    state: tuple[np.ndarray, ...],  # of one
+    state: tuple[np.ndarray, ...],  # of one state
     weights: np.ndarray,  # (tiles,)
     deviation: np.ndarray,  # (numbers,)
 ) -> np.ndarray:  # (3, m) float32: terrain, creatures, status
-    "How far one state is from each of the sample"
+    "The three distances of one state to each state of the sample"
     tiles = [(x != own) @ weights for x, own in zip(sample[:2], state[:2], strict=True)]
     return np.stack([*tiles, np.abs((sample[2] - state[2]) / deviation).sum(1)]).astype(np.float32)
 
@@ -57,7 +57,7 @@ def _nearest(
     apart: np.ndarray,  # (3, m)
     unit: np.ndarray,  # (3,)
 ) -> np.ndarray:  # (4,), of each of `PARTS`
-    "The smallest distance of each kind"
+    "The smallest distance of each kind, in the order of `PARTS`; the whole is the sum of the three in their units"
     return np.array([*apart.min(1), (apart / unit[:, None]).sum(0).min()])
 
 # %% ../../nbs/probing.novelty.ipynb #8652be69
@@ -81,7 +81,7 @@ def _to_other_episodes(
     deviation: np.ndarray,  # (numbers,)
     weights: np.ndarray,  # (tiles,)
 ) -> list[np.ndarray]:  # of each row (3, states of other episodes) float32
-    "How far each of some states is from the states of all other episodes"
+    "The distances of some states of the sample to all states of other episodes"
     distances = []
     for row in rows:
         other = episode != episode[row]
@@ -150,13 +150,13 @@ def percentile(
     self: Novelty,
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n,) 0 to 100
-    "The share of the data's states that lie nearer to those of other episodes than each state to its nearest"
+    "How unusual each state is: the percentage of the data's states that lie nearer to another episode than it does"
     return self._rank(self.parts(codes))
 
 
 @patch
 def _rank(self: Novelty, parts: np.ndarray) -> np.ndarray:
-    "The percentiles that belong to distances"
+    "The percentiles (n,) of distances (n, 4) among the data's own"
     return 100 * np.searchsorted(self.distances, parts.max(1)) / len(self.distances)
 
 # %% ../../nbs/probing.novelty.ipynb #06699a18

@@ -110,7 +110,7 @@ class SuiteFailed(AssertionError):
 def _effects(
     rows: pd.DataFrame,  # of one suite and agent
 ) -> tuple[pd.Series, int, str]:  # the change of each base, the expected sign, and words for a message
-    "What `check_suites` judges: the change of V at the strongest level, or the interaction of a factorial"
+    "The effects that `check_suites` judges: changes of V at the strongest level, or the interactions of a factorial"
     if rows["interaction"].any():
         return base_interactions(rows)[1], int(rows["interaction"].iloc[0]), "the interaction is"
     strong = rows[rows["strongest"]]
@@ -172,7 +172,7 @@ def check_suites(
 # %% ../../nbs/probing.report.ipynb #49b20343
 @dataclass(frozen=True)
 class Section:
-    "A part of the report"
+    "One section of the report: a title, sentences, pictures and tables"
 
     title: str
     text: str = ""

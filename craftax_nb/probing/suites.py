@@ -28,9 +28,9 @@ class Suite:
     x: str  # what the levels measure, with its unit
     edits: Mapping[float, tuple[Edit, ...]]  # of each level, from the strongest to the weakest
     expected: int  # sign of the change of V at the strongest level that a sane player would expect; 0: none
-    prepare: tuple[Edit, ...] = ()  # base -> reference
+    prepare: tuple[Edit, ...] = ()  # the edits that make the reference of a base
     needs: str = ""  # a predicate that a base must fulfil, as `probing.bases.holds` takes it
-    sides: tuple[str, ...] = SIDES  # where it may happen; ("up",) where that has no meaning
+    sides: tuple[str, ...] = SIDES  # sides of the player that "ahead" may mean; ("up",) where no edit is ahead
 
     @property
     def levels(self) -> tuple[float, ...]:

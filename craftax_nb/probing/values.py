@@ -53,7 +53,7 @@ def shuffled_rows(
     rows = np.zeros(len(probes), int)
     for i, p in enumerate(probes):
         peers = [j for j in references if (probes[j].suite, probes[j].kind) == (p.suite, p.kind)]
-        if len(peers) == 1:
+        if len(peers) == 1:  # no other base of this kind: bases of other kinds come before its own
             peers = [j for j in references if probes[j].suite == p.suite and probes[j].base != p.base] + peers
         same_base = [probes[j].base == p.base and probes[j].kind == p.kind for j in peers]
         rows[i] = peers[same_base.index(True) - 1] if any(same_base) else peers[-1]
@@ -126,8 +126,8 @@ def ask(
         raise ValueError("no base allows any of these suites: take other bases, or meadows")
     codes, tables, policies, references = encode_states([p.state for p in probes]), [], [], []
     for name, agent in agents.items():
-        every = labelled is None or not agent.spec.hidden_dim
-        numbers = np.array([i for i, p in enumerate(probes) if every or p.suite in labelled], int)
+        all_suites = labelled is None or not agent.spec.hidden_dim
+        numbers = np.array([i for i, p in enumerate(probes) if all_suites or p.suite in labelled], int)
         if not len(numbers):
             continue
         asked, labeller = [probes[i] for i in numbers], (labellers or {}).get(name)

@@ -59,7 +59,7 @@ _EVENTS = """
     outline(over, Math.floor(y * all), Math.floor(x * columns));
   });
   box.addEventListener("mouseleave", () => outline(over, -1, -1));
-  let meant = false;  // whether the click is more than a wish for the focus
+  let meant = false;  // whether the click is meant as an edit, and not only to give the board the focus
   box.addEventListener("pointerdown", () => {
     const had = document.activeElement;
     meant = box.contains(had) || Boolean(had?.closest(".craftax-tool"));

@@ -75,7 +75,7 @@ def lab(
     log: Path,  # where the server's output goes
     token: str = "lab",
 ):
-    "The address of a JupyterLab on the loopback interface that shows a copy of the notebook; it leaves no files behind"
+    "Starts JupyterLab on the loopback interface with a copy of a notebook, gives its address, and cleans up afterwards"
     home, port = _prepare_home(notebook), free_port()
     server, url = _start_lab(home, port, token, log), f"http://127.0.0.1:{port}"
     try:
@@ -195,13 +195,13 @@ def command(self: Page, name, args="{}"):
 @patch
 def look(self: Page):
     "The texts of the inspector's parts"
-    of = lambda name: self.box.locator(name).first
+    part = lambda name: self.box.locator(name).first
     return {
-        "status": of(".craftax-status").inner_text(),
-        "values": of(".craftax-values").inner_text(),
-        "bars": of(".craftax-bars").inner_text(),
-        "image": of(".craftax-picture").get_attribute("src"),
-        "cursor": of(".craftax-timeline .cursor").get_attribute("x1"),
+        "status": part(".craftax-status").inner_text(),
+        "values": part(".craftax-values").inner_text(),
+        "bars": part(".craftax-bars").inner_text(),
+        "image": part(".craftax-picture").get_attribute("src"),
+        "cursor": part(".craftax-timeline .cursor").get_attribute("x1"),
         "text": self.box.locator("textarea").input_value(),
     }
 

@@ -60,7 +60,7 @@ class Editing:
 
     @property
     def state(self):
-        "The state as it is now; for a recorded observation one that would be seen so"
+        "The state as it is now; of a recorded observation, a state with the same view"
         codes, state, words, what = self.versions[-1]
         if state is None:
             self.versions[-1] = codes, state_of(codes), words, what
@@ -79,8 +79,8 @@ class Editing:
 def do(
     self: Editing,
     function: Callable,  # state -> state, of `world.edits`
-    words: str,  # what it does
-    what: str = "",  # what is edited: another edit of the same thing replaces the last one
+    words: str,  # the edit in words
+    what: str = "",  # name of the thing that is edited: a second edit of the same thing replaces the first
 ) -> None:
     "Makes one more edit; EditError where the rules forbid it, or where the player would see no change"
     versions = self.versions
@@ -106,10 +106,10 @@ def do(
 @patch
 def set(self: Editing, name: str, value) -> None:
     "Sets a need, a belonging, the light or the direction"
-    first = self.versions[-2] if len(self.versions) > 1 and self.versions[-1][3] == name else self.versions[-1]
-    was = unpack(first[0]).scalar(name).item()
-    number = list(DIRECTIONS).index(value) + 1 if value in DIRECTIONS else value
-    change = value if value in DIRECTIONS else f"{was:g} → {number:g}"
+    replaces_last = len(self.versions) > 1 and self.versions[-1][3] == name
+    codes_before = self.versions[-2 if replaces_last else -1][0]
+    old = unpack(codes_before).scalar(name).item()
+    change = value if value in DIRECTIONS else f"{old:g} → {value:g}"
     self.do(lambda state: set_scalar(state, name, value), f"{name.replace('_', ' ')} {change}", name)
 
 # %% ../../nbs/widgets.editor.ipynb #51fc0a31
@@ -185,7 +185,7 @@ def _fit(slider, low: float, high: float, value: float) -> None:
 
 # %% ../../nbs/widgets.editor.ipynb #e8ef6a71
 class Editor(widgets.VBox):
-    "The controls of an `Editing`; `attach` gives it another one"
+    "The controls that edit a state; `attach` gives them another `Editing`"
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class Editor(widgets.VBox):
 # %% ../../nbs/widgets.editor.ipynb #a888cab8
 @patch
 def _tile_controls(self: Editor) -> widgets.Widget:
-    "What a click on a tile does"
+    "The buttons that choose what a click on a tile does"
     puts = ["a click puts it there"] * (3 if self.spec.item_names else 2)
     self.kind = widgets.ToggleButtons(
         options=[kind for kind in KINDS if kind != "item" or self.spec.item_names],
@@ -214,7 +214,7 @@ def _tile_controls(self: Editor) -> widgets.Widget:
 
 @patch
 def _buttons(self: Editor) -> widgets.Widget:
-    "What is put, in which direction it flies, undo and reset"
+    "The menus of what a click puts and in which direction it flies, and the buttons undo and reset"
     self.name = widgets.Dropdown(layout={"width": "150px"})
     self.name.add_class("craftax-name")
     self.way = widgets.Dropdown(options=list(DIRECTIONS), layout={"width": "76px"})

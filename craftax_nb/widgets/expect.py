@@ -44,23 +44,22 @@ def futures_html(
     seen: np.ndarray,  # (width,) uint8, the observation that they begin with
     happened: np.ndarray,  # (horizon, width) uint8
 ) -> Markup:
-    "What happened and what was expected, beside each other"
+    "A table with the frames of what happened and of each expected future, and the share of tiles that are right"
     at = np.array([k for k in DRAWN_AHEAD if k <= len(happened)]) - 1
-    table = compare_futures(futures, seen, happened)
-    cells = lambda name, what: tag("tr", tag("th", name), [tag("td", f"{x:.0%}") for x in table[what].iloc[at]])
-    head = tag("tr", tag("th", "steps ahead"), [tag("td", int(k) + 1) for k in at])
-    rows = [frames_row("happened", happened[at])]
+    shares = compare_futures(futures, seen, happened).iloc[at]
+    row = lambda name, texts: tag("tr", tag("th", name), [tag("td", text) for text in texts])
+    rows = [tag("tr", tag("th", "steps ahead"), [tag("td", int(k) + 1) for k in at])]
+    rows += [frames_row("happened", happened[at])]
     rows += [frames_row(f"future {i}", codes[at]) for i, codes in enumerate(futures.codes, 1)]
-    shares = cells("tiles right", "tiles, imagined"), cells("if nothing changed", "tiles, standing still")
-    reward = tag(
-        "tr", tag("th", "reward by then"), [tag("td", f"{x:+.2f}") for x in futures.reward.mean(0).cumsum()[at]]
-    )
-    return tag("table", head, rows, shares, reward, class_="craftax-answer")
+    rows += [row("tiles right", [f"{x:.0%}" for x in shares["tiles, imagined"]])]
+    rows += [row("if nothing changed", [f"{x:.0%}" for x in shares["tiles, standing still"]])]
+    rows += [row("reward by then", [f"{x:+.2f}" for x in futures.reward.mean(0).cumsum()[at]])]
+    return tag("table", rows, class_="craftax-answer")
 
 # %% ../../nbs/widgets.expect.ipynb #f8f50cdc
 NO_MODEL = "None of these agents has a world model: give the inspector a checkpoint of train_dreamer."
-CHANGED = "The state, or its hidden state, is another one now: ask again."
-RARE = 99  # percentile of an episode's own surprise beyond which the inspector warns
+CHANGED = "The state or its hidden state has changed: ask again."
+RARE = 99  # the inspector warns of a state more surprising than this percentage of the episode's states
 
 
 class Expect(widgets.VBox):
@@ -68,7 +67,7 @@ class Expect(widgets.VBox):
 
     def __init__(
         self,
-        aged: Callable = lambda which, wait: (None, ""),  # what an agent reads in the state that is shown, and its name
+        aged: Callable = lambda which, wait: (None, ""),  # the hidden state that an agent reads now, as `Words.aged`
     ):
         self.aged, self.asked = aged, None
         look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
@@ -88,21 +87,21 @@ class Expect(widgets.VBox):
     @property
     def which(self) -> int | None:
         "The number of the first reading whose agent has a world model; None without one"
-        own = (i for i, r in enumerate(self.trace.readings) if r.agent is not None and r.agent.spec.size)
-        return next(own, None)
+        with_model = (i for i, r in enumerate(self.trace.readings) if r.agent is not None and r.agent.spec.size)
+        return next(with_model, None)
 
     @property
     def reading(self) -> Reading | None:
-        "That of the first agent with a world model; None without one"
+        "The reading of the first agent with a world model; None without one"
         return None if self.which is None else self.trace.readings[self.which]
 
 # %% ../../nbs/widgets.expect.ipynb #b5fc97aa
 @patch
 def seen(
     self: Expect,
-    wait: bool = False,  # until the text of the state is embedded
-) -> tuple[np.ndarray, Aged | None, str]:  # (step + 1, width); as of `episode_sequence`; which hidden state the last is
-    "The observations up to the state that is shown, edits included, and what the agent reads in them"
+    wait: bool = False,  # True: wait until the text of the state is embedded
+) -> tuple[np.ndarray, Aged | None, str]:  # (step + 1, width); their hidden states; the last hidden state in words
+    "The observations up to the state that is shown, edits included, and the hidden states that the agent reads in them"
     codes = np.concatenate([self.trace.episode.codes[: self.step], self.editing.codes[None]])
     now, about = self.aged(self.which, wait)
     if now is None:
@@ -144,7 +143,7 @@ def expect(self: Expect) -> None:
 # %% ../../nbs/widgets.expect.ipynb #d787d060
 @patch
 def follow(self: Expect) -> None:
-    "Takes back futures of a state, or with a hidden state, that is shown no more"
+    "Takes the futures away if the shown state, or its hidden state, is no longer the one that they begin with"
     if self.asked is None:
         return
     code, hidden = self.asked
@@ -162,13 +161,14 @@ def badge(self: Expect) -> str:  # "" below the 99th percentile, or without a wo
     if self.known[0] is not self.trace:
         held = reading.aged(0, len(episode.codes))
         self.known = self.trace, surprise(reading.agent, episode.codes, episode.action, hidden=held)
-    own, here = self.known[1], self.known[1][self.step]
+    _, along_episode = self.known
+    here = along_episode[self.step]
     codes, hidden, _ = self.seen()
-    if reading.lacking:  # compared with states of which no hidden state is known
+    if reading.lacking:  # the episode's own states were read without hidden states, so this one is too
         hidden = reading.aged(0, len(codes))
     if self.editing.edits or not _same_hidden(hidden, reading.aged(self.step, self.step + 1)):
         here = surprise(reading.agent, codes, episode.action, hidden=hidden)[-1]
-    percentile = 100 * np.mean(own < here)
+    percentile = 100 * np.mean(along_episode < here)
     if percentile < RARE:
         return ""
     return f"the world model is surprised by {here:.1f} nats, more than by {percentile:.1f} % of this episode's states"

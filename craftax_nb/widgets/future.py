@@ -60,7 +60,7 @@ def answer(
 
 
 def _comparison(branches: Branches) -> tuple[tuple, str]:
-    "The row of the change from the unedited to the edited state, and what it says of V"
+    "The table's row of changes from the unedited to the edited state, and a sentence: did V change as the returns did"
     change, paired = branches.value[1] - branches.value[0], branches.returns[1] - branches.returns[0]
     mean, half = paired.mean(), Z * paired.std(ddof=1) / np.sqrt(len(paired))
     row = ("change", f"{change:+.2f}", f"{mean:+.2f} ± {half:.2f}", "", "")
@@ -86,13 +86,13 @@ ASK = tag(
 
 
 class Future(widgets.VBox):
-    "The branch tab"
+    "The branch tab: plays the game on from the shown state many times"
 
     def __init__(
         self,
         played: Callable,  # (Record, Agent) -> None, when an episode was played here
         labeller: Callable,  # recipe -> a labeller
-        standing: Callable,  # (number of the reading, whether of the edited state) -> what its agent holds there
+        standing: Callable,  # (number of the reading, whether for the edited state) -> `Standing`: memory, hidden state
     ):
         self.played, self.labeller, self.standing, self.seed = played, labeller, standing, 0
         look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
@@ -146,10 +146,14 @@ def play_fresh(self: Future) -> None:
     "Plays an episode of the first agent, from a new world"
     reading = self.trace.readings[0]
     self.note.value = "playing; the first time compiles the game, which takes a minute …"
-    tell = lambda step: setattr(self.note, "value", f"playing: step {step}") if step % 25 == 0 else None
+
+    def show_progress(step: int) -> None:
+        if step % 25 == 0:
+            self.note.value = f"playing: step {step}"
+
     try:
         labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
-        played = play_here(reading.agent, self.trace.world, self.seed, labeller=labeller, progress=tell)
+        played = play_here(reading.agent, self.trace.world, self.seed, labeller=labeller, progress=show_progress)
     except Exception as e:  # shown in the tab; the inspector goes on
         self.note.value = failure(e)
         return

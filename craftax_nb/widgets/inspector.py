@@ -62,14 +62,14 @@ from ..world.env import World
 # %% ../../nbs/widgets.inspector.ipynb #61ebb2a4
 STEP_KEYS = {"ArrowLeft": -1, "ArrowRight": 1}  # steps; ten with shift
 HINT = (
-    "Tab, or a click, gives the map the keys: ← → step, with shift ten; Home, End; space plays; n, p next and previous "
-    "achievement; u undo, r reset. A click edits when a tool was chosen just before, or the map has the keys already."
+    "Click the map, or press Tab, to use its keys: ← → a step, with shift ten; Home, End; space plays; n, p next and "
+    "previous achievement; u undo, r reset. A click edits if a tool was chosen just before, or the map has its keys."
 )
 MAP = 418  # pixels of the map's picture, which the page scales
 
 
 def _options(dataset: Dataset, episode: int, live: dict[int, Played]) -> list[tuple[str, int]]:
-    "Episodes to choose from, the best first; IndexError, which says what there is, for one that isn't there"
+    "The episodes of the menu, the best first; IndexError, which says what there is, for an episode that isn't there"
     text = lambda e: f"{e}: return {dataset.episode_return[e]:.1f}, {dataset.length[e]} steps"
     best = [int(e) for e in np.argsort(-dataset.episode_return, kind="stable")[:500]]
     if episode not in best and episode not in live:
@@ -79,7 +79,7 @@ def _options(dataset: Dataset, episode: int, live: dict[int, Played]) -> list[tu
 
 
 def best_episode(dataset: Dataset) -> int:
-    "The episode to open: the sample's best of those that hold their states, elsewhere the one with the highest return"
+    "The episode to open: in the sample the best one that holds its states, elsewhere the one with the highest return"
     return -1 if bundled_episodes(dataset) else int(dataset.episode_return.argmax())
 
 
@@ -215,7 +215,7 @@ def _trace(self: Inspector, number: int) -> Trace:
         recorded = (self.dataset, number, agents, self.gamma)
         trace = trace_episode(*recorded) if number >= 0 else self._live_trace(number, agents)
         for which, reading in enumerate(trace.readings):
-            if reading.agent is not None:  # compiles for one state, once
+            if reading.agent is not None:  # so that judging one state is compiled before the first edit
                 hidden = np.asarray(reading.agent.hidden_mean) if reading.agent.spec.hidden_dim else None
                 judge(trace, which, 0, trace.episode.codes[0], hidden)
         self.traces = {**dict(list(self.traces.items())[-7:]), key: trace}
@@ -228,8 +228,9 @@ def _live_trace(self: Inspector, number: int, agents: Sequence[Agent]) -> Trace:
     played, readings = self.live[number], []
     episode, held = to_episode(played.record), hidden_states_along(played.record)
     for agent in agents:
-        own = held if agent.spec.hidden_dim and agent.recipe.hash == played.recipe_hash else (None, None)
-        readings.append(read(agent, episode, *own, "another agent played here, without its hidden states"))
+        same_recipe = agent.spec.hidden_dim and agent.recipe.hash == played.recipe_hash
+        hidden, ages = held if same_recipe else (None, None)
+        readings.append(read(agent, episode, hidden, ages, "another agent played here, without its hidden states"))
     return trace_of(World(self.dataset.env_name), played.title, episode, readings, self.gamma, played.record.states)
 
 # %% ../../nbs/widgets.inspector.ipynb #b0f0a8cd
@@ -277,17 +278,17 @@ def show(self: Inspector, step: int) -> None:
 @patch
 def _scene(self: Inspector) -> Scene:
     "The state as it is now, with the agents' answers"
-    own = scene_of(self.trace, self.step).answers
-    answers = tuple(self._answer(i, answer) for i, answer in enumerate(own))
+    recorded = scene_of(self.trace, self.step).answers
+    answers = tuple(self._answer(i, answer) for i, answer in enumerate(recorded))
     return Scene(self.step, self.editing.codes, answers, self.editing.edits, self._badge())
 
 
 @patch
-def _answer(self: Inspector, which: int, own: Answer) -> Answer:
-    "What an agent makes of the state that is shown; `own` is what the trace holds, which stays where nothing differs"
+def _answer(self: Inspector, which: int, recorded: Answer) -> Answer:
+    "An agent's answer to the shown state: `recorded`, the trace's own, unless the state or its hidden state differs"
     reading, held = self.trace.readings[which], self.words.hidden_state(which)
-    if not self.words.edited and not held.stale and held.source == own.source:
-        return own
+    if not self.words.edited and not held.stale and held.source == recorded.source:
+        return recorded
     if reading.agent is None:
         return Answer(None, float("nan"))
     probs, value = judge(self.trace, which, self.step, self.editing.codes, held.vector, held.age)
@@ -301,9 +302,9 @@ def _answer(self: Inspector, which: int, own: Answer) -> Answer:
 def _standing(
     self: Inspector,
     which: int,  # of the readings
-    edited: bool,  # of the state as it is shown, or of the unedited one
+    edited: bool,  # True: in the state as it is shown; False: in the unedited one
 ) -> Standing:
-    "What an agent holds in the state, so that plays from there begin with the V that is shown"
+    "An agent's memory and hidden state in the state, so that plays from there begin with the V that is shown"
     self.words.embedder.settle()
     reading, codes = self.trace.readings[which], self.trace.episode.codes
     held = (self.words.hidden_state if edited or not self.editing.edits else self.words.before)(which)
@@ -313,7 +314,7 @@ def _standing(
 
 @patch
 def _current(self: Inspector) -> tuple[Trace, Scene, Editing]:
-    "What is shown, once all that it needs is embedded"
+    "The trace, the scene and the edits that are shown, after all texts that they need are embedded"
     self.words.embedder.settle()
     return self.trace, self.scene, self.editing
 

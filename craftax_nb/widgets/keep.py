@@ -33,7 +33,7 @@ def _button(name: str, tooltip: str) -> widgets.Button:
 
 # %% ../../nbs/widgets.keep.ipynb #d7e5d8d1
 class Keep(widgets.VBox):
-    "The keep tab: of a recorded state the code is saved, of one that was played here the whole state"
+    "The keep tab: saves a recorded state as a code, and a state of an episode played here as a whole"
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Keep(widgets.VBox):
 # %% ../../nbs/widgets.keep.ipynb #5e0f3a3b
 @patch
 def _try(self: Keep, act: Callable) -> None:
-    "Saves, and says where, or why not"
+    "Saves something and shows where; an error is shown instead"
     try:
         self.note.value = tag("", f"wrote {', '.join(show_path(p) for p in act())}")
     except (OSError, ValueError) as e:

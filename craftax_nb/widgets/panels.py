@@ -26,19 +26,19 @@ RETURN, MARK, FALL, RISE = "#e07b39", "#27ae60", "#e2574c", "#27ae60"
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    "What an agent makes of the state that is shown"
+    "An agent's policy and value in the state that is shown, and which hidden state it read"
 
     probs: np.ndarray | None  # (actions,) float32
     value: float
     source: str = ""  # which hidden state it read, in a few words; "" for a plain agent
-    stale: bool = False  # whether that belongs to another state or text than the one that is shown
-    note: str = ""  # what is awaited, or what went wrong
+    stale: bool = False  # whether that hidden state belongs to another state or text than the shown one
+    note: str = ""  # what the widget waits for, or what went wrong
     unedited: float = float("nan")  # V of the unedited state with its own text, where that was embedded
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    "The state that is shown, in the place of a step of an episode"
+    "What the inspector shows: a state, which stands in the place of a step of an episode, and the agents' answers"
 
     step: int
     codes: np.ndarray  # (width,) uint8
@@ -51,7 +51,7 @@ def scene_of(
     trace: Trace,
     step: int,
 ) -> Scene:
-    "The episode's own state at a step"
+    "The scene of the episode's own state at a step, without edits"
     step = trace.check(step)
     probs = [None if r.probs is None else r.probs[step] for r in trace.readings]
     values = [(float(r.value[step]), r.about_hidden(step)) for r in trace.readings]
@@ -86,7 +86,7 @@ def _pairs(names, parts) -> Markup:
 
 # %% ../../nbs/widgets.panels.ipynb #ea7b2d3b
 def failure(error: Exception) -> Markup:
-    "What went wrong, in the colour of errors"
+    "The message of an error, in the colour of errors"
     return tag("span", str(error), style=f"color:{FALL};line-height:1.3;display:block")
 
 # %% ../../nbs/widgets.panels.ipynb #e6cd657e
@@ -156,7 +156,7 @@ def values_html(
 
 
 def _value_row(name: str, answer: Answer, before: float, colour: str) -> Markup:
-    "An agent, its V, and the change of V from that of the unedited state; grey and without a change where V is stale"
+    "A table row: an agent, its V, and the change from V of the unedited state; a stale V is grey, without a change"
     was = f"{_number(before)} before the change" if np.isfinite(before) else ""
     grey, change = ("opacity:.35", "") if answer.stale else (None, _change(answer.value - before))
     value = tag("td", tag("b", f"V {_number(answer.value)}"), class_="craftax-value", style=grey)
@@ -267,7 +267,7 @@ def _rhombus(x: float, y: float, colour: str) -> Markup:
 
 # %% ../../nbs/widgets.panels.ipynb #9561bfb1
 def legend_html(trace: Trace) -> Markup:
-    "What the curves of the timeline are"
+    "The legend of the timeline: each curve's colour and name"
     curves = [(colour, f"■ V, {r.name}") for r, colour in zip(trace.readings, AGENTS, strict=False)]
     curves.append((RETURN, f"■ return-to-go (rewards only), discount {trace.gamma:g}"))
     if np.isfinite(trace.cut_values).any():

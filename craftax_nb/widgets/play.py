@@ -19,6 +19,7 @@ from ..data.golden import Golden, golden, mark
 from ..jobs.files import show_path
 from ..jobs.markup import tag
 from .game import Game
+from .panels import plain
 from ..world.draw import draw, png
 from ..world.env import World
 from ..world.text import TEXT_FORMATS, describe
@@ -84,7 +85,7 @@ def key_map(
     for key, action in (changes or {}).items():
         if action and action not in world.action_names:
             raise ValueError(
-                f"key {key!r} is to mean {action!r}, which {world.env_name} has not; "
+                f"key {key!r} stands for {action!r}, but {world.env_name} has no such action; "
                 f"it has {', '.join(world.action_names)}"
             )
         keys[(key.lower() if len(key) == 1 else key).replace(" ", "space")] = action
@@ -100,13 +101,8 @@ def key_table(keys: dict[str, str]) -> Markup:
     for key, action in keys.items():
         signs.setdefault(action, []).append(tag("kbd", SIGNS.get(key, key), style=style))
     whole = "break-inside:avoid"
-    cells = [tag("div", Markup(" ").join(keys), f" {_plain(action)}", style=whole) for action, keys in signs.items()]
+    cells = [tag("div", Markup(" ").join(keys), f" {plain(action)}", style=whole) for action, keys in signs.items()]
     return tag("div", cells, class_="craftax-keys", style="columns:5 150px;font-size:12px;line-height:19px")
-
-
-def _plain(name: str) -> str:
-    "A name with spaces"
-    return name.replace("_", " ")
 
 # %% ../../nbs/widgets.play.ipynb #b0e4be28
 SCREEN_MODULE = """
@@ -181,11 +177,11 @@ def play_status_html(
 ) -> Markup:
     "The last action and its reward, the return and the achievements so far, and where the episode was saved"
     action, reward, new = game.last
-    did = (tag("b", _plain(action)), f", reward {reward:+.1f}") if action else "a new world"
-    unlocks = (", unlocks ", tag("b", ", ".join(map(_plain, new)))) if new else ()
+    did = (tag("b", plain(action)), f", reward {reward:+.1f}") if action else "a new world"
+    unlocks = (", unlocks ", tag("b", ", ".join(map(plain, new)))) if new else ()
     saved = f" {saved_words(game)}. Press Enter for a new world."
     names = game.world.achievement_names
-    done = [_plain(name) for name, unlocked in zip(names, game.unlocked, strict=True) if unlocked]
+    done = [plain(name) for name, unlocked in zip(names, game.unlocked, strict=True) if unlocked]
     count = f", {len(done)} of {len(names)} achievements: {', '.join(done) or 'none yet'}"
     lines = [
         tag("div", "step ", tag("b", game.step), ": ", did, unlocks),
@@ -226,7 +222,7 @@ class Player(widgets.VBox):
 # %% ../../nbs/widgets.play.ipynb #666053d3
 @patch
 def _side(self: Player) -> widgets.Widget:
-    "What is beside the picture"
+    "The widgets beside the picture: status, text, a note to write, and buttons"
     self.status, self.text = (widgets.HTML(layout={"width": "100%"}) for _ in range(2))
     self.note = widgets.Text(placeholder="what matters here", layout={"width": "auto"})
     step, episode = "Marks this state as an example, with the note", "Marks the whole episode, with the note"
@@ -296,12 +292,12 @@ def player(
 
 # %% ../../nbs/widgets.play.ipynb #2c4d2d15
 def still(view: Player):  # a matplotlib figure
-    "A picture of the player, for readers without a kernel"
+    "A figure of the player widget, for readers without a kernel"
     import matplotlib.pyplot as plt
 
     game, signs = view.game, {}
     for key, action in view.actions.items():
-        signs.setdefault(_plain(action), []).append(SIGNS.get(key, key))
+        signs.setdefault(plain(action), []).append(SIGNS.get(key, key))
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), dpi=64, width_ratios=(1, 1.3), layout="constrained")
     plt.close(fig)  # shown where it is returned, not twice
     left.imshow(draw(game.codes, 24), interpolation="nearest")

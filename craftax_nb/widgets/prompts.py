@@ -45,7 +45,7 @@ __all__ = ['PromptDesk', 'desk_picture']
 
 # %% ../../nbs/widgets.prompts.ipynb #7d88a91d
 class PromptDesk(widgets.VBox):
-    "A state, a system text and an observation to edit, and what a language model makes of them"
+    "A widget with a state, a system text and an observation to edit, and a language model's answer to them"
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ def _arrange(self: PromptDesk, prompt: str) -> list[widgets.Widget]:
 # %% ../../nbs/widgets.prompts.ipynb #9f2bb8a4
 @patch
 def _panels(self: PromptDesk, prompt: str) -> widgets.Widget:
-    "The tabs, and below them what the model says"
+    "The tabs, and below them the model's answer"
     self.editor = Editor(self.dataset.spec, self._edited)
     self.tabs = widgets.Tab([self._texts(prompt), self.editor, self._versions()], titles=["prompt", "edit", "kept"])
     self.note, self.answered, self.bars, self.moved = (widgets.HTML(layout=FULL_WIDTH) for _ in range(4))
@@ -159,7 +159,7 @@ def _connect(self: PromptDesk) -> None:
 # %% ../../nbs/widgets.prompts.ipynb #7174b053
 @patch
 def _try(self: PromptDesk, act: Callable) -> None:
-    "Does something; what goes wrong is shown"
+    "Does something; an error is shown instead of raised"
     try:
         act()
     except (EngineError, OSError, ValueError) as e:
@@ -246,8 +246,8 @@ def _filled(self: PromptDesk, text: str) -> str:
 @patch
 def _ask(self: PromptDesk, system: str, observation: str) -> PromptAnswer:
     "Asks the language model once"
-    how = (self.text_format, self.choice.value, self.answer_tokens)
-    return ask_prompt(self.engine, self.world, system, observation, *how)
+    settings = (self.text_format, self.choice.value, self.answer_tokens)
+    return ask_prompt(self.engine, self.world, system, observation, *settings)
 
 # %% ../../nbs/widgets.prompts.ipynb #65bbeaca
 @patch
@@ -262,7 +262,7 @@ def ask(self: PromptDesk) -> None:
 # %% ../../nbs/widgets.prompts.ipynb #15a75625
 @patch
 def _answer_html(self: PromptDesk, answer: PromptAnswer) -> Markup:
-    "What the model wrote, and which action that is"
+    "The model's written answer, and the action that is read from it"
     words = action_words(self.world, self.text_format)
     read = f"read as: {words[answer.action]}" if answer.action >= 0 else f"can't be read: {answer.failure}"
     text = tag("span", answer.text.strip() or "(nothing)", class_="craftax-written")

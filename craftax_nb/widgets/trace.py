@@ -45,7 +45,7 @@ def _apply_along(agent: Agent, codes, hidden: Aged | None, action, memory, first
 
 # %% ../../nbs/widgets.trace.ipynb #d10d036b
 def _padded(x):
-    "Rows of arrays up to the next multiple of `BLOCK_SIZE`, where the last one is repeated; None stays None"
+    "Arrays filled up to the next multiple of `BLOCK_SIZE` rows by repeating the last row; None stays None"
     return jax.tree.map(lambda x: np.concatenate([x, np.repeat(x[-1:], -len(x) % BLOCK_SIZE, 0)]), x)
 
 # %% ../../nbs/widgets.trace.ipynb #9e818a3b
@@ -102,7 +102,7 @@ def episode_labels(
 
 def label_ages(
     rows: np.ndarray,  # (n,) int, the step whose label each state of an episode takes
-    cadence: int,  # of the recipe: a label that is stored at a step is of the last step that this divides
+    cadence: int,  # of the recipe: only states whose step is a multiple of it are labelled; the steps after share that
 ) -> np.ndarray:  # (n,) int, steps
     "How long before each state the text of its label was seen"
     return np.arange(len(rows)) - (rows - rows % cadence)
@@ -112,7 +112,7 @@ def mean_hidden(
     agent: Agent | None,
     n: int,  # states
 ) -> Aged | None:  # (n, hidden_dim) and (n,); None for an agent that reads none
-    "The mean of an agent's hidden states, which tells it nothing, for each of so many states"
+    "The mean of an agent's training labels, which says nothing about a state, once for each of `n` states"
     if agent is None or not agent.spec.hidden_dim:
         return None
     return Aged(np.tile(np.asarray(agent.hidden_mean, np.float32), (n, 1)), np.zeros(n, np.int32))
@@ -133,14 +133,14 @@ class Reading:
     actions: np.ndarray = ()  # (T,) int, that were taken
 
     def aged(self, start: int, end: int) -> Aged | None:
-        "The hidden states that it read from one step to another, with their ages; means where none are recorded"
+        "The hidden states that the agent read from step `start` to before `end`, with ages; means if none are recorded"
         if self.hidden is None:
             return mean_hidden(self.agent, end - start)
         ages = np.zeros(end - start, np.int32) if self.ages is None else self.ages[start:end]
         return Aged(self.hidden[start:end], ages)
 
     def about_hidden(self, step: int) -> str:
-        "Which hidden state it read at a step, in a few words; empty for a plain agent"
+        "A few words about the hidden state that the agent read at a step; empty for a plain agent"
         if self.hidden is None:
             return ""
         age = 0 if self.ages is None else int(self.ages[step])
@@ -169,7 +169,7 @@ def read(
 
 # %% ../../nbs/widgets.trace.ipynb #d400b569
 def _read_without(agent: Agent, episode: Episode, lacking: str) -> Reading:
-    "Of an augmented agent where none of its hidden states are recorded: what it remembers of the states alone"
+    "The reading of an augmented agent without recorded hidden states: no values, memories of the observations alone"
     n = len(episode) + 1
     known = dict(lacking=lacking, actions=episode.action)
     if agent.initial(1) is not None:
@@ -186,9 +186,9 @@ class Trace:
     episode: Episode
     texts: list[str]
     readings: tuple[Reading, ...]  # of each agent
-    return_to_go: np.ndarray  # (T + 1,) float32, discounted rewards, and nothing for what a cut left out
+    return_to_go: np.ndarray  # (T + 1,) float32, discounted rewards; after a cut, rewards count as 0
     gamma: float
-    states: list | None = None  # (T + 1) environment states, where they are known: of an episode played here
+    states: list | None = None  # (T + 1) environment states, for an episode played here; None: only codes are known
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -201,7 +201,7 @@ class Trace:
 
     @property
     def cut_values(self) -> list[float]:  # of each reading; empty where the player died
-        "V of what was never played: of the last state of an episode that was cut or ran out of time"
+        "V of the last state of an episode that was cut or ran out of time: an estimate of what would have followed"
         return [] if self.episode.terminated[-1] else [float(r.value[-1]) for r in self.readings]
 
     def check(self, step: int) -> int:
@@ -267,8 +267,8 @@ def trace_episode(
 
 # %% ../../nbs/widgets.trace.ipynb #6470b2dd
 @jax.jit
-def _row(along, at):
-    return jax.tree.map(lambda x: x[at], along)
+def _row(arrays, row):
+    return jax.tree.map(lambda x: x[row], arrays)
 
 # %% ../../nbs/widgets.trace.ipynb #1453bde8
 def judge(
@@ -279,7 +279,7 @@ def judge(
     hidden: np.ndarray | None = None,  # (hidden_dim,) float32, not normalised, for an augmented agent
     age: int = 0,  # steps since that hidden state was computed
 ) -> tuple[np.ndarray, float]:  # policy (actions,), V
-    "Policy and V at another state in the place of a step, with the memory of those before; ValueError without an agent"
+    "Policy and V for a state in the place of a step, with the memory of the steps before; ValueError without an agent"
     reading = trace.readings[which]
     if reading.agent is None:
         raise ValueError("there is no agent to ask: give the inspector a checkpoint")
@@ -287,19 +287,24 @@ def judge(
         needs = "hidden states: give one" if hidden is None else "no hidden states: give none"
         raise ValueError(f"{reading.name} reads {needs}")
     hidden = None if hidden is None else Aged(np.asarray(hidden, np.float32)[None], np.array([age], np.int32))
-    if not reading.memories:
-        probs, value = _apply(reading.agent, codes[None], hidden)
-        return np.asarray(probs[0]), float(value[0])
+    if reading.memories:
+        probs, value = _judge_with_memory(trace, reading, step, codes, hidden)
+        return np.asarray(probs), float(value)
+    probs, value = _apply(reading.agent, codes[None], hidden)
+    return np.asarray(probs[0]), float(value[0])
+
+# %% ../../nbs/widgets.trace.ipynb #ec4c8215
+def _judge_with_memory(trace: Trace, reading: Reading, step: int, codes: np.ndarray, hidden: Aged | None):
+    "Policy and V of a recurrent agent, which is carried from its block's beginning up to the step"
     start = step - step % BLOCK_SIZE
     if hidden is not None:
         before = reading.aged(start, step)
         hidden = _padded(Aged(*(np.concatenate(pair) for pair in zip(before, hidden, strict=True))))
-    along = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
+    block = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
     memory, first = reading.memories[start // BLOCK_SIZE], np.arange(BLOCK_SIZE) + start == 0
     actions = _padded(_for_states(trace.episode.action[start:step], step + 1 - start))
-    *out, _ = _apply_along(reading.agent, along, hidden, actions, memory, first)
-    probs, value = _row(out, step - start)
-    return np.asarray(probs), float(value)
+    *out, _ = _apply_along(reading.agent, block, hidden, actions, memory, first)
+    return _row(out, step - start)
 
 # %% ../../nbs/widgets.trace.ipynb #0d5a98c8
 @jax.jit
@@ -313,7 +318,7 @@ def memory_before(
     codes: np.ndarray,  # (T + 1, width) uint8, of the episode
     step: int,
 ):  # as `agent.initial(1)` gives it, None for a net without memory
-    "What a recurrent agent remembers before a step"
+    "The memory of a recurrent agent before a step of the episode"
     if not reading.memories:
         return None
     start = step - step % BLOCK_SIZE

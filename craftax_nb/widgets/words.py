@@ -44,7 +44,7 @@ class Held:
     vector: np.ndarray | None  # (hidden_dim,) float32; None for a plain agent
     source: str = ""  # what it is, in a few words that follow "hidden state"; "" for a plain agent
     stale: bool = False  # whether it belongs to another state or text than the one that is shown
-    note: str = ""  # what is awaited, or what went wrong
+    note: str = ""  # what the widget waits for, or what went wrong
     age: int = 0  # steps since it was computed
 
 # %% ../../nbs/widgets.words.ipynb #6c450413
@@ -69,16 +69,17 @@ def past_of(trace: Trace, step: int, history: int) -> np.ndarray:  # (history, w
 
 # %% ../../nbs/widgets.words.ipynb #c318cff1
 class Words(widgets.VBox):
-    "The text tab"
+    "The text tab: shows the text of the state, and chooses which hidden state the agents read"
 
     def __init__(
         self,
         changed: Callable,  # () -> None, when the agents read another hidden state
-        make_labeller: Callable = load_labeller,  # recipe -> what has `of_texts(texts) -> (n, dim)`
+        make_labeller: Callable = load_labeller,  # recipe -> an object with a method `of_texts(texts) -> (n, dim)`
     ):
         self.changed, self.embedder = changed, Embedder(self._arrived, make_labeller)
-        self.asked = {}  # by recipe's hash: the text that was to be embedded
-        self.own = self.quiet = False  # whether the text was typed; whether changes come from here
+        self.asked = {}  # recipe's hash -> the text that the person asked about
+        self.typed = False  # whether the text in the box was typed, and is not the state's own
+        self.quiet = False  # whether controls change because the program sets them, not a person
         self.menu = widgets.ToggleButtons(
             options=list(HIDDEN_CHOICES), style={"button_width": "auto"}, tooltips=list(HIDDEN_CHOICES.values())
         )
@@ -103,7 +104,7 @@ class Words(widgets.VBox):
 @patch
 def reset(self: Words) -> None:
     "Shows the state's own text again"
-    self.own = False
+    self.typed = False
     self.show(self.trace, self.step, self.codes, False)
     self.changed()
 
@@ -129,13 +130,13 @@ def show(
     fresh: bool,  # whether it is another step, so that a typed text and its hidden state are gone
 ) -> None:
     "Shows another state"
-    self.trace, self.step, self.codes, self.own = trace, step, codes, self.own and not fresh
+    self.trace, self.step, self.codes, self.typed = trace, step, codes, self.typed and not fresh
     self.edited = not np.array_equal(codes, trace.episode.codes[step])
     recipe = trace.readings[self.reading_agents[0]].agent.recipe if self.reading_agents else None
     self.quiet = True
     if fresh and self.menu.value == "text":
         self.menu.value = "own"
-    if not self.own:
+    if not self.typed:
         self.area.value = text_of(trace, step, codes, recipe)
     self.quiet = False
     self.area.disabled = recipe is not None and recipe.text_format == "image"
@@ -157,7 +158,7 @@ def _about_recipe(recipe: Recipe | None) -> Markup:
 def _typed(self: Words) -> None:
     "The text was edited by hand"
     if not self.quiet:
-        self.own, self.note.value = True, "edited: embed it to see what it does"
+        self.typed, self.note.value = True, "edited: embed it to see what it does"
 
 # %% ../../nbs/widgets.words.ipynb #8f633567
 @patch
@@ -178,8 +179,8 @@ def ask(self: Words) -> None:
     "Has the text in the box embedded for each agent that reads hidden states"
     self.embedder.retry()
     for recipe in [self.trace.readings[i].agent.recipe for i in self.reading_agents]:
-        own = text_of(self.trace, self.step, self.codes, recipe)
-        self.asked[recipe.hash] = self.area.value if self.own else own
+        own_text = text_of(self.trace, self.step, self.codes, recipe)
+        self.asked[recipe.hash] = self.area.value if self.typed else own_text
     self.quiet, self.menu.value, self.quiet = True, "text", False
     self._want()
     self._arrived()
@@ -189,20 +190,22 @@ def ask(self: Words) -> None:
 def needs(
     self: Words,
     which: int,  # of the readings, of an agent that reads hidden states
-) -> list[str]:  # the first is the one that it is to read
+) -> list[str]:  # the first is the text whose hidden state the agent reads
     "Texts that must be embedded for an agent's answers"
     reading, choice = self.trace.readings[which], self.menu.value
-    recipe, before, known = reading.agent.recipe, self.trace.episode.codes, reading.hidden is not None
+    recipe, recorded_codes, is_recorded = reading.agent.recipe, self.trace.episode.codes, reading.hidden is not None
     if choice == "text":
         return [self.asked[recipe.hash]]
     if choice == "garbage":
         return [GARBAGE]
-    if choice == "shuffled" and not known:
-        return [text_of(self.trace, self.other, before[self.other], recipe)]
-    if choice == "own" and (self.edited or not known):
+    if choice == "shuffled" and not is_recorded:
+        return [text_of(self.trace, self.other, recorded_codes[self.other], recipe)]
+    if choice == "own" and (self.edited or not is_recorded):
         texts = [text_of(self.trace, self.step, self.codes, recipe)]
-        old = not known or reading.ages is None or reading.ages[self.step]
-        return texts + [text_of(self.trace, self.step, before[self.step], recipe)] * bool(self.edited and old)
+        recorded_is_old = not is_recorded or reading.ages is None or reading.ages[self.step]
+        if self.edited and recorded_is_old:
+            texts.append(text_of(self.trace, self.step, recorded_codes[self.step], recipe))
+        return texts
     return []
 
 
@@ -214,7 +217,7 @@ def other(self: Words) -> int:
 # %% ../../nbs/widgets.words.ipynb #09cc549f
 @patch
 def _want(self: Words, last: Sequence[tuple[Recipe, str]] = ()) -> None:
-    "Has embedded what the agents need: what each of them is to read, then the rest"
+    "Has all texts embedded that the agents need: first the one that each agent reads, then the others, then `last`"
     recipes = {i: self.trace.readings[i].agent.recipe for i in self.reading_agents}
     in_turn = zip_longest(*([(recipe, text) for text in self.needs(i)] for i, recipe in recipes.items()))
     self.embedder.want([*(x for row in in_turn for x in row if x), *last])
@@ -222,7 +225,7 @@ def _want(self: Words, last: Sequence[tuple[Recipe, str]] = ()) -> None:
 
 @patch
 def _arrived(self: Words) -> None:
-    "Something was embedded, or could not be"
+    "Called when a text was embedded, or couldn't be: shows errors, and has the agents' answers made again"
     errors = [note for i in self.reading_agents if (note := self.hidden_state(i).note)]
     self.note.value = tag("", [tag("div", note) for note in dict.fromkeys(errors)])
     self.changed()
@@ -265,10 +268,10 @@ def _embedded(self: Words, which: int, text: str) -> Held:
         error = self.embedder.error(recipe, text)
         return self._recorded(which, error or f"{recipe.model} reads the text")
     if choice == "text":
-        own = text_of(self.trace, self.step, self.codes, recipe)
-        if text != (self.area.value if self.own else own):
+        own_text = text_of(self.trace, self.step, self.codes, recipe)
+        if text != (self.area.value if self.typed else own_text):
             return Held(vector, "of an earlier text: embed it again", True)
-        return Held(vector, "of its own text" if text == own else "of your text")
+        return Held(vector, "of its own text" if text == own_text else "of your text")
     return Held(vector, {"own": "of its own text", "garbage": "of nonsense"}.get(choice, f"of step {self.other}"))
 
 
@@ -293,9 +296,9 @@ def unedited(self: Words, which: int) -> np.ndarray | None:  # (hidden_dim,) flo
 def aged(
     self: Words,
     which: int,  # of the readings
-    wait: bool,  # until all that is wanted is embedded
-) -> tuple[Aged | None, str]:  # (1, hidden_dim) and (1,); None for a plain agent
-    "The hidden state that an agent reads now, with its age, and which one it is"
+    wait: bool,  # True: wait until all wanted texts are embedded
+) -> tuple[Aged | None, str]:  # (1, hidden_dim) and (1,), None for a plain agent; which hidden state it is, in words
+    "The hidden state that an agent reads now, with its age, and a few words that say which one it is"
     if wait:
         self.embedder.settle()
     now = self.hidden_state(which)

@@ -51,5 +51,5 @@ def play_rollout(
     "Plays a rollout in every environment; a language model is asked on the way where there is one"
     if store is None:
         return _play(settings, agent, envs, key)
-    about = settings.rollout, ("value",), settings.hidden, store
-    return live_rollout(settings.world, NetworkPolicy(agent), envs, key, *about)
+    policy, kept = NetworkPolicy(agent), ("value",)
+    return live_rollout(settings.world, policy, envs, key, settings.rollout, kept, settings.hidden, store)

@@ -64,27 +64,27 @@ LOSS_SCALES |= dict(policy=1.0, value=1.0, replay_value=0.3)
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #fb36a5a5
 class Sequences(NamedTuple):
-    "What was played: arrays (steps, n, ...), and the latents before the first step"
+    "Recorded steps, as arrays (steps, n, ...), and the latents before the first of them"
 
     observations: Any  # (steps, n, ...)
     action: jax.Array  # (steps, n) int32, taken in each observation
-    reward: jax.Array  # (steps, n) float32, that came with each observation
+    reward: jax.Array  # (steps, n) float32, received together with each observation
     first: jax.Array  # (steps, n) bool, an episode's first observation
     last: jax.Array  # (steps, n) bool, an episode's last observation
     terminal: jax.Array  # (steps, n) bool, where the game is over; not where it was cut
     latent: Latent  # (n, ...)
-    hidden_row: Any = None  # (steps, n) int32, of the table; 0: none. None for an agent that reads no hidden states
-    hidden_age: Any = None  # (steps, n) int32, steps since they were computed
+    hidden_row: Any = None  # (steps, n) int32, row of the table; 0: no hidden state. None: the agent reads none
+    hidden_age: Any = None  # (steps, n) int32, steps since the hidden state was computed
     hidden_table: Any = None  # `nets.hidden.HiddenTable`, the distinct hidden states of the sequences
 
     @property
     def steps(self) -> Sequences:
-        "The arrays (steps, n, ...) alone"
+        "The sequences without the latents and the table: the arrays (steps, n, ...) alone"
         return self._replace(latent=None, hidden_table=None)
 
 
 class DreamerState(struct.PyTreeNode):
-    "What changes in training"
+    "Everything that an update changes"
 
     params: Any
     slow_value: Any  # the value head's slow copy
@@ -124,7 +124,7 @@ def held_rows(
     params,
     sequences: Sequences,
 ) -> HiddenRows | None:
-    "What the encoder reads of a language model along sequences: its layer is computed once for each distinct row"
+    "The encoder's hidden states along sequences; its layer is applied once to each distinct row of the table"
     if sequences.hidden_table is None:
         return None
     return HiddenRows(encoder_products(params, sequences.hidden_table.rows), sequences.hidden_row, sequences.hidden_age)
@@ -155,7 +155,7 @@ def world_losses(
     sequences: Sequences,
     observed: Observed,
 ) -> dict[str, jax.Array]:  # (steps, n) each, nats
-    "What the world model learns from"
+    "The losses of the world model at each step"
     apply, bins = partial(dreamer.model.apply, {"params": params}), value_bins()
     read = apply(observed.features, method="read")
     prior = mixed_log_probs(apply(observed.deter, method="prior"))
@@ -180,15 +180,15 @@ def imagine(
     stoch: jax.Array,  # (n, stoch, classes)
     key: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:  # features (imagine_steps + 1, n, ...), actions (imagine_steps + 1, n)
-    "Plays on from latents without looking; the first step is what is given"
+    "Imagines on from latents under the policy, without observations; the first step holds the given latents"
     apply = partial(dreamer.model.apply, {"params": jax.lax.stop_gradient(params)})
 
     def step(latent, row):
         (key_action, key_stoch), last = jax.random.split(row[0]), row[1]
         x = features(*latent)
         action = jax.random.categorical(key_action, apply(x, method="policy"))
-        on = lambda latent: apply(*latent, action, key_stoch, method="imagine")
-        return jax.lax.cond(last, lambda latent: latent, on, latent), (x, action)
+        next_latent = lambda latent: apply(*latent, action, key_stoch, method="imagine")
+        return jax.lax.cond(last, lambda latent: latent, next_latent, latent), (x, action)
 
     steps = dreamer.imagine_steps + 1
     rows = jax.random.split(key, steps), jnp.arange(steps) == steps - 1
@@ -202,14 +202,14 @@ def imagined_of(
     observed: Observed,
     key: jax.Array,
 ) -> Imagined:
-    "What the heads say of states imagined from seen ones; only policy and value learn from it"
+    "Imagines from the recorded states and asks all heads about what was imagined; only policy and value get a gradient"
     fixed, bins = jax.lax.stop_gradient, value_bins()
     last = lambda x: fixed(x[-dreamer.imagine_from :].reshape(-1, *x.shape[2:]))
     x, action = fixed(imagine(dreamer, params, last(observed.deter), last(observed.stoch), key))
-    read = lambda method, params: dreamer.model.apply({"params": params}, x, method=method)
-    world, slow = read("read", fixed(params)), read("value", fixed(params | {"value_head": slow_value}))
+    head = lambda method, params: dreamer.model.apply({"params": params}, x, method=method)
+    world, slow = head("read", fixed(params)), head("value", fixed(params | {"value_head": slow_value}))
     reward, live = twohot_mean(world.reward, bins), jax.nn.sigmoid(world.goes_on)
-    return Imagined(action, read("policy", params), reward, live, read("value", params), slow)
+    return Imagined(action, head("policy", params), reward, live, head("value", params), slow)
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #a567473f
 def replay_value_loss(
@@ -220,7 +220,7 @@ def replay_value_loss(
     observed: Observed,
     returns: jax.Array,  # (steps, n), imagined from the states of `observed`
 ) -> jax.Array:  # (steps - 1, n), nats
-    "What the value learns from the sequences' own rewards"
+    "The loss of the value head on the recorded sequences: towards their own lambda-returns, and its slow copy"
     apply, bins, fixed = dreamer.model.apply, value_bins(), jax.lax.stop_gradient
     value = apply({"params": params}, observed.features, method="value")[:-1]
     slow_params = params | {"value_head": slow_value}
@@ -237,8 +237,8 @@ def dreamer_loss(
     state: DreamerState,
     sequences: Sequences,
     key: jax.Array,
-) -> tuple[jax.Array, tuple]:  # (), and the losses (means), what was observed, the behaviour, the range of returns
-    "The sum of all losses"
+) -> tuple[jax.Array, tuple]:  # (), and: mean of each loss, observed latents, behaviour losses, range of returns
+    "The sum of all losses, each times its factor in `LOSS_SCALES`"
     key_observe, key_imagine = jax.random.split(key)
     observed = carry_latents(dreamer.model, params, sequences, key_observe)
     losses = world_losses(dreamer, params, sequences, observed)
@@ -246,12 +246,10 @@ def dreamer_loss(
     returns = jax.lax.stop_gradient(imagined_returns(imagined, bins, dreamer.trace))
     running = state.range.updated(returns)
     behaviour = behaviour_losses(imagined, returns, running.size, bins, dreamer.entropy_coef)
-    late = lambda x: x[-dreamer.imagine_from :]
-    late_steps = jax.tree.map(late, sequences.steps)
-    late_returns = returns[0].reshape(late_steps.first.shape)
-    value_loss = replay_value_loss(
-        dreamer, params, state.slow_value, late_steps, jax.tree.map(late, observed), late_returns
-    )
+    last_ones = lambda x: x[-dreamer.imagine_from :]  # the steps that were imagined from
+    last_steps, last_observed = jax.tree.map(last_ones, (sequences.steps, observed))
+    last_returns = returns[0].reshape(last_steps.first.shape)
+    value_loss = replay_value_loss(dreamer, params, state.slow_value, last_steps, last_observed, last_returns)
     losses |= dict(policy=behaviour.policy, value=behaviour.value, replay_value=value_loss)
     means = {name: x.mean() for name, x in losses.items()}
     total = sum(LOSS_SCALES[name] * x for name, x in means.items())
@@ -259,7 +257,7 @@ def dreamer_loss(
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #42e3555c
 def dreamer_metrics(means: dict, behaviour: BehaviourLosses, running: ReturnRange, grads) -> dict:
-    "What is logged of an update"
+    "The metrics of an update, by their names in the log"
     metrics = {f"{name}_loss": x for name, x in means.items()}
     metrics |= dict(imagined_return=behaviour.returns.mean(), entropy=behaviour.entropy.mean())
     return metrics | dict(return_range=running.size, grad_norm=optax.global_norm(grads))
@@ -271,7 +269,7 @@ def learn_dreamer(
     state: DreamerState,
     sequences: Sequences,
 ) -> tuple[DreamerState, dict, Observed]:  # metrics, and the latents along the sequences, without logits
-    "One update"
+    "One gradient step on all parts of the agent, from a batch of sequences"
     key, key_loss = jax.random.split(state.key)
     grad = jax.value_and_grad(dreamer_loss, has_aux=True)
     (_, (means, observed, behaviour, running)), grads = grad(state.params, dreamer, state, sequences, key_loss)

@@ -18,7 +18,7 @@ from ..nets.agent import Agent
 from ..nets.hidden import Aged
 from ..nets.twohot import twohot_mean, value_bins
 from ..world.layout import EMPTY, ObsSpec
-from .imagine import NEEDS, Futures, carry_episode, episode_sequence, imagine_from
+from .imagine import Futures, carry_episode, code_errors, episode_sequence, imagine_from
 
 # %% auto #0
 __all__ = ['LONGEST', 'FORESIGHT_TITLES', 'Play', 'along_episode', 'along_play', 'foresee', 'mob_places', 'code_scores',
@@ -29,20 +29,20 @@ LONGEST = 512  # observations of an episode that are read
 
 
 class Play(NamedTuple):
-    "Steps of episodes and what came after them; n steps, `horizon` steps ahead of each"
+    "Recorded steps of episodes: n of them, each with the `horizon` steps that came after it"
 
     seen: np.ndarray  # (n, width) uint8
-    action: np.ndarray  # (horizon, n) int32, taken there and after it; 0 where the episode was over
-    codes: np.ndarray  # (n, horizon, width) uint8, what came
-    reward: np.ndarray  # (n, horizon) float32, that came with it
-    died: np.ndarray  # (n, horizon) bool, whether the game was over there or before
-    there: np.ndarray  # (n, horizon) bool, whether the episode had such a step, for `died` whether it is known
-    value: np.ndarray  # (n, horizon + 1) float32, V of the step and of what came
+    action: np.ndarray  # (horizon, n) int32, taken in the step and in those after it; 0 where the episode was over
+    codes: np.ndarray  # (n, horizon, width) uint8, the observations that came after the step
+    reward: np.ndarray  # (n, horizon) float32, received together with these observations
+    died: np.ndarray  # (n, horizon) bool, whether the player was dead by then
+    valid: np.ndarray  # (n, horizon) bool, whether the episode had so many steps left
+    value: np.ndarray  # (n, horizon + 1) float32, V of the step and of the observations after it
     latents: tuple  # (n, deter), (n, stoch, classes)
 
 # %% ../../nbs/worldmodel.foresight.ipynb #913dfd27
 def _rows(episode: Episode, starts: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:  # (n, horizon) each
-    "The rows of an episode that come after its steps, the last one where there are no more; and which there are"
+    "The `horizon` rows of an episode after each of some steps, its last row repeated at the end; and which are valid"
     rows = starts[:, None] + 1 + np.arange(horizon)
     return np.minimum(rows, len(episode)), rows <= len(episode)
 
@@ -50,25 +50,25 @@ def _rows(episode: Episode, starts: np.ndarray, horizon: int) -> tuple[np.ndarra
 def along_episode(
     agent: Agent,  # with a world model
     episode: Episode,
-    starts: np.ndarray,  # (n,) int, steps of it, so early that what came after is read too
+    starts: np.ndarray,  # (n,) int, steps of the episode; all below `LONGEST` - horizon
     horizon: int,
     seed: int = 0,  # of the draws of the latents
     hidden: Aged | None = None,  # as of `imagine.episode_sequence`
 ) -> Play:
-    "Steps of an episode and what came after them"
+    "Steps of an episode with the steps that came after each"
     codes = episode.codes[:LONGEST]
     observed = carry_episode(agent, episode_sequence(agent, codes, episode.action, hidden), jax.random.PRNGKey(seed))
     logits = agent.net.apply({"params": agent.params}, observed.features[:, 0], method="value")
-    rows, there = _rows(episode, starts, horizon)
+    rows, valid = _rows(episode, starts, horizon)
     value = np.asarray(twohot_mean(logits, value_bins()))[np.concatenate([starts[:, None], rows], 1)]
-    over = (rows == len(episode)) & episode.terminated[-1]
+    died = (rows == len(episode)) & episode.terminated[-1]
     return Play(
         seen=episode.codes[starts],
-        action=np.where(there, episode.action[rows - 1], 0).T.astype(np.int32),
+        action=np.where(valid, episode.action[rows - 1], 0).T.astype(np.int32),
         codes=episode.codes[rows],
-        reward=np.where(there, episode.reward[rows - 1], 0),
-        died=over,
-        there=there,
+        reward=np.where(valid, episode.reward[rows - 1], 0),
+        died=died,
+        valid=valid,
         value=value,
         latents=tuple(np.asarray(x)[starts, 0] for x in (observed.deter, observed.stoch)),
     )
@@ -82,7 +82,7 @@ def along_play(
     seed: int = 0,
     hidden: Sequence[Aged | None] | None = None,  # of each episode, for an agent that reads hidden states
 ) -> Play:
-    "Steps of episodes and what came after them; ValueError without an episode"
+    "Random steps of episodes with the steps that came after each; ValueError without an episode"
     if not episodes:
         raise ValueError("there is no episode to compare with: give at least one")
     rng, parts = np.random.default_rng(seed), []
@@ -116,7 +116,7 @@ def foresee(
 def mob_places(
     codes: np.ndarray,  # (..., width) uint8
 ) -> np.ndarray:  # (..., tiles * kinds) bool
-    "Where which mobs stand"
+    "For each tile and kind of mob, whether such a mob stands there"
     spec = ObsSpec.of(codes)
     tile, kind = (codes[..., spec.slices[name]].astype(int) for name in ("mob_tile", "mob_id"))
     size = spec.tiles * len(spec.mob_names)
@@ -128,21 +128,19 @@ def mob_places(
 # %% ../../nbs/worldmodel.foresight.ipynb #83ff5ff1
 def code_scores(
     predicted: np.ndarray,  # (n, samples, horizon, width) uint8
-    came: np.ndarray,  # (n, horizon, width) uint8
-    there: np.ndarray,  # (n, horizon) bool
+    happened: np.ndarray,  # (n, horizon, width) uint8
+    valid: np.ndarray,  # (n, horizon) bool
 ) -> dict[str, np.ndarray]:  # (horizon,) each
     "Share of tiles and of mobs that are right, and the mean error of the needs"
-    spec, came = ObsSpec.of(came), came[:, None]
-    weight = np.broadcast_to(there[:, None], predicted.shape[:3])
+    happened = happened[:, None]
+    weight = np.broadcast_to(valid[:, None], predicted.shape[:3])
     total = lambda x: (x * weight).sum((0, 1))
-    blocks, counts = spec.slices["blocks"], spec.slices["counts"].start
-    needs = [counts + spec.count_names.index(name) for name in NEEDS]
-    tiles = (predicted[..., blocks] == came[..., blocks]).mean(-1)
-    error = np.abs(predicted[..., needs].astype(int) - came[..., needs]).mean(-1)
-    expected, seen = mob_places(predicted), mob_places(came)
+    errors = code_errors(predicted, happened)
+    expected, seen = mob_places(predicted), mob_places(happened)
     with np.errstate(invalid="ignore"):  # no mob was seen or foreseen
         mobs = total((expected & seen).sum(-1)) / total((expected | seen).sum(-1))
-        return {"tiles": total(tiles) / weight.sum((0, 1)), "mobs": mobs, "needs": total(error) / weight.sum((0, 1))}
+        tiles, needs = (total(errors[part]) / weight.sum((0, 1)) for part in ("tiles", "needs"))
+    return {"tiles": tiles, "mobs": mobs, "needs": needs}
 
 # %% ../../nbs/worldmodel.foresight.ipynb #fb6c6d52
 def number_scores(
@@ -150,17 +148,17 @@ def number_scores(
     futures: Futures,  # of `foresee`
     play: Play,
 ) -> dict[str, dict[str, np.ndarray]]:  # "imagined" and "standing still" -> part -> (horizon,)
-    "Errors of reward, death and V"
-    known = play.there | play.died
+    "Errors of reward, death and V at each step ahead: of the futures, and of the guess that nothing changes"
+    death_known = play.valid | play.died
     mean = lambda x, weight: (x * weight).sum(0) / weight.sum(0)
     death = 1 - np.cumprod(np.minimum(futures.goes_on / agent.gamma, 1), -1).mean(1)
     expected = {"reward": futures.reward.mean(1), "value": futures.value.mean(1)}
     still = {"reward": np.zeros_like(play.reward), "value": play.value[:, :1]}
-    came = {"reward": play.reward, "value": play.value[:, 1:]}
+    happened = {"reward": play.reward, "value": play.value[:, 1:]}
     out = {}
-    for who, numbers, dead in (("imagined", expected, death), ("standing still", still, np.zeros_like(death))):
-        out[who] = {name: mean(np.abs(numbers[name] - came[name]), play.there) for name in came}
-        out[who]["death"] = mean((dead - play.died) ** 2, known)
+    for guess, numbers, dead in (("imagined", expected, death), ("standing still", still, np.zeros_like(death))):
+        out[guess] = {name: mean(np.abs(numbers[name] - happened[name]), play.valid) for name in happened}
+        out[guess]["death"] = mean((dead - play.died) ** 2, death_known)
     return out
 
 
@@ -169,14 +167,14 @@ def foresight_table(
     futures: Futures,  # of `foresee`
     play: Play,
 ) -> pd.DataFrame:  # a row for each step ahead, columns "tiles, imagined" and so on
-    "How right the futures are, and how right it would be to stand still"
+    "How right the futures are at each step ahead, beside the guess that nothing changes (standing still)"
     scores = number_scores(agent, futures, play)
     still = np.broadcast_to(play.seen[:, None, None], (len(play.seen), 1, *play.codes.shape[1:]))
-    for who, codes in (("imagined", futures.codes), ("standing still", still)):
-        scores[who] = code_scores(codes, play.codes, play.there) | scores[who]
+    for guess, codes in (("imagined", futures.codes), ("standing still", still)):
+        scores[guess] = code_scores(codes, play.codes, play.valid) | scores[guess]
     parts = scores["imagined"]
-    table = {f"{part}, {who}": scores[who][part] for part in parts for who in scores}
-    return pd.DataFrame(table, index=pd.RangeIndex(1, play.there.shape[1] + 1, name="steps ahead"))
+    table = {f"{part}, {guess}": scores[guess][part] for part in parts for guess in scores}
+    return pd.DataFrame(table, index=pd.RangeIndex(1, play.valid.shape[1] + 1, name="steps ahead"))
 
 # %% ../../nbs/worldmodel.foresight.ipynb #963e67a9
 FORESIGHT_TITLES = {
@@ -228,7 +226,7 @@ def report_foresight(
     seed: int = 0,
     hidden: Sequence[Aged | None] | None = None,  # as of `along_play`
 ) -> str:  # the sentence of `foresight_sentence`
-    "Leaves a figure and a table of what an agent foresees in episodes"
+    "Saves a figure and a table of how well an agent foresees episodes in the run's folder"
     play = along_play(agent, episodes, seed=seed, hidden=hidden)
     table = foresight_table(agent, foresee(agent, play, seed=seed), play)
     file = f"foresight_{name.strip('/').replace('/', '_')}"

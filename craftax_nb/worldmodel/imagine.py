@@ -24,7 +24,7 @@ from .losses import divergence
 
 # %% auto #0
 __all__ = ['NEEDS', 'episode_sequence', 'held_along', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from',
-           'imagine_futures', 'compare_futures']
+           'imagine_futures', 'code_errors', 'compare_futures']
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ff9338c6
 _PADDED = 256  # steps
@@ -34,7 +34,7 @@ def episode_sequence(
     agent: Agent,  # with a world model
     codes: np.ndarray,  # (T, width) uint8, an episode's observations from its beginning
     action: np.ndarray,  # (T,) int, taken in each; shorter where the last ones are not known
-    hidden: Aged | None = None,  # (T, hidden_dim) raw and (T,), what an agent that reads hidden states held; None: none
+    hidden: Aged | None = None,  # (T, hidden_dim) raw and (T,) ages, the hidden states that the agent held; None: none
 ) -> Sequences:  # arrays (padded T, 1, ...)
     "An episode as the world model reads it; ValueError for an agent without a world model"
     if not agent.spec.size:
@@ -74,16 +74,16 @@ def latents_at(
     rows: np.ndarray,  # (n,) transitions of it
     seed: int = 0,  # of the draws of the latents
 ) -> dict[str, np.ndarray]:  # "deterministic" (n, deter), "stochastic" (n, stoch * classes), float32
-    "Both parts of the latent at transitions of a data set, each episode read from its beginning; without hidden states"
+    "Both parts of the latent at transitions of a data set, reading each episode from its beginning, no hidden states"
     size, episodes, steps = agent.net.size, dataset.episodes_at(rows), dataset.step_of[rows]
     deter = np.zeros((len(rows), size.deter), np.float32)
     stoch = np.zeros((len(rows), size.stoch * size.classes), np.float32)
     for number in np.unique(episodes):
-        own, episode = np.flatnonzero(episodes == number), dataset.episode(int(number))
-        read = episode_sequence(agent, episode.codes[: steps[own].max() + 1], episode.action)
-        observed = carry_episode(agent, read, jax.random.PRNGKey(seed))
-        deter[own] = np.asarray(observed.deter)[steps[own], 0]
-        stoch[own] = np.asarray(observed.stoch)[steps[own], 0].reshape(len(own), -1)
+        here, episode = np.flatnonzero(episodes == number), dataset.episode(int(number))
+        sequence = episode_sequence(agent, episode.codes[: steps[here].max() + 1], episode.action)
+        observed = carry_episode(agent, sequence, jax.random.PRNGKey(seed))
+        deter[here] = np.asarray(observed.deter)[steps[here], 0]
+        stoch[here] = np.asarray(observed.stoch)[steps[here], 0].reshape(len(here), -1)
     return {"deterministic": deter, "stochastic": stoch}
 
 # %% ../../nbs/worldmodel.imagine.ipynb #ed9e72fc
@@ -106,10 +106,10 @@ def surprise(
 
 # %% ../../nbs/worldmodel.imagine.ipynb #3c26175f
 class Futures(NamedTuple):
-    "What a world model imagines after a state, several times"
+    "Several futures that a world model imagines after one state"
 
-    codes: np.ndarray  # (samples, horizon, width) uint8, what it holds likeliest to be seen
-    reward: np.ndarray  # (samples, horizon) float32, expected with each of these observations
+    codes: np.ndarray  # (samples, horizon, width) uint8, the likeliest observation at each step
+    reward: np.ndarray  # (samples, horizon) float32, expected together with each of these observations
     goes_on: np.ndarray  # (samples, horizon) float32, probability that the game isn't over there, times the discount
     value: np.ndarray | None = None  # (samples, horizon) float32, V of each
 
@@ -136,7 +136,7 @@ def imagine_from(
     agent: Agent,
     deter: np.ndarray,  # (n, deter), latents
     stoch: np.ndarray,  # (n, stoch, classes)
-    action: np.ndarray,  # (horizon, n) int, taken in each and after it
+    action: np.ndarray,  # (horizon, n) int, taken at the latent and at each step after it
     key: jax.Array,
     samples: int,
 ) -> Futures:  # arrays (n * samples, horizon, ...)
@@ -161,20 +161,22 @@ def imagine_futures(
         raise ValueError(f"begin is {begin} and horizon {horizon}, but the episode has {len(action)} actions")
     key_look, key_imagine = jax.random.split(jax.random.PRNGKey(seed))
     observed = carry_episode(agent, episode_sequence(agent, codes[: begin + 1], action, hidden), key_look)
-    coming = np.asarray(action)[begin : begin + horizon, None]
-    return imagine_from(agent, observed.deter[begin], observed.stoch[begin], coming, key_imagine, samples)
+    next_actions = np.asarray(action)[begin : begin + horizon, None]
+    return imagine_from(agent, observed.deter[begin], observed.stoch[begin], next_actions, key_imagine, samples)
 
 # %% ../../nbs/worldmodel.imagine.ipynb #444a93df
 NEEDS = ("food", "drink", "energy")
 
 
-def _shares_right(spec: ObsSpec, predicted: np.ndarray, happened: np.ndarray) -> dict[str, np.ndarray]:
-    "Share of tiles that are right, and the mean error of the needs: (..., horizon, width) -> (horizon,) each"
-    equal = predicted[..., spec.slices["blocks"]] == happened[..., spec.slices["blocks"]]
-    places = [spec.slices["counts"].start + spec.count_names.index(name) for name in NEEDS]
-    error = np.abs(predicted[..., places].astype(int) - happened[..., places])
-    mean = lambda x: x.mean(-1).reshape(-1, x.shape[-2]).mean(0)
-    return {"tiles": mean(equal), "needs": mean(error)}
+def code_errors(
+    predicted: np.ndarray,  # (..., width) uint8
+    happened: np.ndarray,  # (..., width) uint8
+) -> dict[str, np.ndarray]:  # (...,) each: "tiles" and "needs"
+    "Share of tiles that are right, and the mean error of food, drink and energy, for each predicted code"
+    spec = ObsSpec.of(happened)
+    tiles = predicted[..., spec.slices["blocks"]] == happened[..., spec.slices["blocks"]]
+    needs = [spec.slices["counts"].start + spec.count_names.index(name) for name in NEEDS]
+    return {"tiles": tiles.mean(-1), "needs": np.abs(predicted[..., needs].astype(int) - happened[..., needs]).mean(-1)}
 
 
 def compare_futures(
@@ -183,9 +185,8 @@ def compare_futures(
     happened: np.ndarray,  # (horizon, width) uint8, the observations that came
 ) -> pd.DataFrame:  # a row for each step
     "Share of tiles that are right and mean error of the needs, of the futures and of standing still"
-    spec = ObsSpec.of(happened)
-    still = np.broadcast_to(seen, happened.shape)
-    both = {"imagined": futures.codes, "standing still": still}
-    columns = {name: _shares_right(spec, x, happened) for name, x in both.items()}
-    table = {f"{part}, {name}": x for name, parts in columns.items() for part, x in parts.items()}
+    table = {}
+    for guess, codes in (("imagined", futures.codes), ("standing still", np.broadcast_to(seen, happened.shape))):
+        for part, x in code_errors(codes, happened).items():
+            table[f"{part}, {guess}"] = x.reshape(-1, len(happened)).mean(0)
     return pd.DataFrame(table, index=pd.RangeIndex(1, len(happened) + 1, name="steps ahead"))

@@ -24,7 +24,7 @@ def hidden_inputs(
     p: dict,  # parameters of train_dreamer
     hidden: HiddenStore,
 ) -> tuple[dict, HiddenSettings]:
-    "Fields of the network for hidden states, and when they are asked for"
+    "The network's fields for hidden states, and the settings of when the language model is asked"
     reads = dict(hidden_dim=hidden.labeller.dim, age_buckets=AGE_BUCKETS, on_stale=p["on_stale"])
     asks = hidden_settings(p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history)
     return reads, asks

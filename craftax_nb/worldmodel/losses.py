@@ -19,17 +19,17 @@ __all__ = ['lambda_returns', 'divergence', 'latent_losses', 'ReturnRange', 'Imag
 
 # %% ../../nbs/worldmodel.losses.ipynb #e90aa1b2
 def lambda_returns(
-    reward: jax.Array,  # (steps, ...) that came with each observation
+    reward: jax.Array,  # (steps, ...) received together with each observation
     value: jax.Array,  # (steps, ...) of each observation
-    live: jax.Array,  # (steps, ...) discount factor of what comes after each observation; 0 where the game is over
+    live: jax.Array,  # (steps, ...) discount factor of all that follows the observation; 0 where the game is over
     trace: jax.Array,  # (steps, ...) lambda; 0 where the sequence is cut
 ) -> jax.Array:  # (steps - 1, ...)
     "The lambda-return of every observation but the last, whose return is its value"
 
-    def back(following, row):
+    def back(next_return, row):
         reward, value, live, trace = row
-        now = reward + live * ((1 - trace) * value + trace * following)
-        return now, now
+        this_return = reward + live * ((1 - trace) * value + trace * next_return)
+        return this_return, this_return
 
     rows = jax.tree.map(lambda x: x[1:], (reward, value, live, trace))
     return jax.lax.scan(back, value[-1], rows, reverse=True)[1]
@@ -45,7 +45,7 @@ def latent_losses(
     prior: jax.Array,  # (..., stoch, classes) log-probabilities
     free_nats: float = 1.0,
 ) -> tuple[jax.Array, jax.Array]:  # (...,) each, nats
-    "What the prior learns from, and what the posterior learns from"
+    "The prior's loss (dynamics) and the posterior's (representation): the same divergence, for one of the two each"
     fixed = jax.lax.stop_gradient
     dynamics = jnp.maximum(divergence(fixed(posterior), prior), free_nats)
     representation = jnp.maximum(divergence(posterior, fixed(prior)), free_nats)
@@ -59,7 +59,7 @@ class ReturnRange(NamedTuple):
     high: jax.Array  # ()
 
     def updated(self, returns: jax.Array) -> ReturnRange:
-        "With a hundredth of these returns' percentiles"
+        "The range after it moved by a hundredth towards the percentiles of these returns"
         low, high = jnp.percentile(returns, 5.0), jnp.percentile(returns, 95.0)
         return ReturnRange(0.99 * self.low + 0.01 * low, 0.99 * self.high + 0.01 * high)
 
@@ -69,7 +69,7 @@ class ReturnRange(NamedTuple):
 
 # %% ../../nbs/worldmodel.losses.ipynb #c818084e
 class Imagined(NamedTuple):
-    "Imagined states, and what the heads say of them: the first axis is the steps, of which the first is a seen state"
+    "The heads' outputs at imagined states; the first axis is the steps, and the first step is a recorded state"
 
     action: jax.Array  # (steps, n) int32
     policy: jax.Array  # (steps, n, actions) log-probabilities
@@ -95,7 +95,7 @@ def behaviour_losses(
     bins: jax.Array,
     entropy_coef: float,
 ) -> BehaviourLosses:
-    "What policy and value learn from"
+    "The losses of policy and value at each imagined step, weighted with the probability that the game got there"
     fixed = jax.lax.stop_gradient
     weight = fixed(jnp.cumprod(imagined.live, 0))[:-1]
     advantage = fixed((returns - twohot_mean(imagined.value, bins)[:-1]) / range_size)

@@ -23,11 +23,11 @@ __all__ = ['Rows', 'record_rows', 'check_replay_size', 'Replay', 'hidden_table']
 
 # %% ../../nbs/worldmodel.replay.ipynb #ac0108d7
 class Rows(NamedTuple):
-    "Observations and what belongs to them, arrays (...)"
+    "Observations with the action, reward and flags of each, as arrays that share their leading axes"
 
     codes: np.ndarray  # (..., width) uint8
     action: np.ndarray  # uint8; 0 where an episode ends
-    reward: np.ndarray  # float32, that came with the observation; 0 where an episode begins
+    reward: np.ndarray  # float32, received together with the observation; 0 where an episode begins
     first: np.ndarray  # bool, an episode begins
     last: np.ndarray  # bool, an episode ends
     terminal: np.ndarray  # bool, the game is over; not where the time limit cut it
@@ -37,9 +37,9 @@ class Rows(NamedTuple):
 
 def record_rows(
     record: Record,  # (steps, envs, ...) in numpy, with `first` and `next_codes`
-    pending: np.ndarray,  # (envs,) float32, the reward that came with each environment's first observation here
-) -> tuple[Rows, np.ndarray, np.ndarray]:  # (2 steps, envs) rows, which of them there are, the pending rewards after
-    "Two rows for each step, of which the second is there only where an episode ended"
+    pending: np.ndarray,  # (envs,) float32, the reward received with the first observation, in the rollout before
+) -> tuple[Rows, np.ndarray, np.ndarray]:  # (2 steps, envs) rows, which of them are valid, the next pending rewards
+    "Two rows for each step, of which the second is valid only where an episode ended"
     ended = record.terminated | record.truncated
     arrived = np.concatenate([pending[None], np.where(ended, 0, record.reward)])
     pairs = lambda a, b: np.stack([a, b], 1).reshape(-1, *a.shape[1:])
@@ -68,7 +68,7 @@ def check_replay_size(capacity: int, num_envs: int, length: int, rollout: int) -
 
 # %% ../../nbs/worldmodel.replay.ipynb #016e2fdf
 class Replay:
-    "The last rows of each environment, and anchors among them where sequences can begin"
+    "The last rows of each environment, and the anchors: the rows at which sequences can begin"
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class Replay:
         length: int,  # rows of a sequence
         rollout: int,  # steps of a rollout; there is an anchor at the beginning of each
         seed: int = 0,
-        hidden_rows: int = 0,  # of a table of hidden states, at least; 0: of an agent that reads none
+        hidden_rows: int = 0,  # least number of rows in a batch's table of hidden states; 0: the agent reads none
     ):
         self.hidden_rows = hidden_rows
         self.length, self.rollout, self.seed = length, rollout, seed
-        self.added, self.chosen = 0, 0  # rollouts, and batches of sequences
+        self.added, self.chosen = 0, 0  # how many rollouts were added, and how many batches of anchors chosen
         check_replay_size(capacity, num_envs, length, rollout)
         self.rows_per_env = capacity // num_envs
         shape = num_envs, self.rows_per_env
@@ -102,7 +102,7 @@ class Replay:
 # %% ../../nbs/worldmodel.replay.ipynb #aad0539f
 @patch(as_prop=True)
 def columns(self: Replay) -> dict[str, np.ndarray]:
-    "The columns of the rows by name, those that there are"
+    "The columns of the rows by name, without those of hidden states where the agent reads none"
     return {name: column for name, column in self.rows._asdict().items() if column is not None}
 
 # %% ../../nbs/worldmodel.replay.ipynb #3812cf33
@@ -112,19 +112,19 @@ def add(
     record: Record,  # of a rollout of `rollout` steps, in numpy
     latent: Latent,  # before its first step
 ) -> None:
-    "Takes a rollout; the oldest rows make room"
-    rows, there, self.pending = record_rows(record, self.pending)
+    "Adds the rows of a rollout; they overwrite the oldest ones"
+    rows, valid, self.pending = record_rows(record, self.pending)
     self._anchor(latent)
-    env = np.broadcast_to(np.arange(len(self.count)), there.shape)
-    place = (self.count + np.cumsum(there, 0) - 1) % self.rows_per_env
+    env = np.broadcast_to(np.arange(len(self.count)), valid.shape)
+    place = (self.count + np.cumsum(valid, 0) - 1) % self.rows_per_env
     for name, column in self.columns.items():
-        column[env[there], place[there]] = getattr(rows, name)[there]
-    self.count += there.sum(0)
+        column[env[valid], place[valid]] = getattr(rows, name)[valid]
+    self.count += valid.sum(0)
 
 
 @patch
 def _anchor(self: Replay, latent: Latent) -> None:
-    "Notes the latents before the next row of each environment"
+    "Makes the next row of each environment an anchor, with the latents before it"
     slot = self.added % self.start.shape[1]
     self.start[:, slot] = self.count
     self._keep(slice(None), slot, latent.deter, latent.stoch, latent.action)
@@ -151,7 +151,7 @@ def ready(self: Replay) -> np.ndarray:  # (anchors,) flat indices
 
 @patch
 def choose(self: Replay, n: int) -> np.ndarray:  # (n,) flat indices of anchors
-    "Which sequences to train on next; ValueError where none is complete yet"
+    "The anchors of the sequences to train on next: new ones first; ValueError where no sequence is complete yet"
     if not len(ready := self.ready()):
         raise ValueError(f"no sequence of {self.length} rows is complete: play first")
     rng = np.random.default_rng((self.seed, self.added, self.chosen))
@@ -210,13 +210,13 @@ def renew(
     env, slot = np.divmod(anchors, slots)
     begin = self.start[env, slot].copy()
     for later in range(1, self.length // self.rollout + 1):
-        there = (slot + later) % slots
-        step = self.start[env, there] - begin - 1  # the row before that anchor
+        later_slot = (slot + later) % slots
+        step = self.start[env, later_slot] - begin - 1  # the row before that anchor
         inside = (step >= 0) & (step < self.length)
         if inside.any():
             n, t = np.flatnonzero(inside), step[inside]
             action = self.rows.action[env[n], (begin[n] + t) % self.rows_per_env]
-            self._keep(env[n], there[n], observed.deter[t, n], observed.stoch[t, n], action)
+            self._keep(env[n], later_slot[n], observed.deter[t, n], observed.stoch[t, n], action)
 
 # %% ../../nbs/worldmodel.replay.ipynb #cf0d4314
 _ARRAYS = "count pending start deter stoch before".split()
@@ -224,7 +224,7 @@ _ARRAYS = "count pending start deter stoch before".split()
 
 @patch
 def save(self: Replay, folder: Path) -> None:
-    "Writes everything into an existing folder"
+    "Writes the whole replay into an existing folder"
     for name in _ARRAYS:
         np.save(folder / f"{name}.npy", getattr(self, name))
     filled = min(int(self.count.max()), self.rows_per_env)
@@ -236,7 +236,7 @@ def save(self: Replay, folder: Path) -> None:
 
 @patch
 def load(self: Replay, folder: Path) -> None:
-    "Takes what `save` wrote; ValueError where it is of other sizes"
+    "Loads a replay that `save` wrote; ValueError where its sizes differ from this one's"
     for name in _ARRAYS:
         array = np.load(folder / f"{name}.npy")
         if array.shape != getattr(self, name).shape:

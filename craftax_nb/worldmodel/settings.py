@@ -38,7 +38,7 @@ def on_devices(
 
 
 def share_sequences(sequences: Sequences, devices: int) -> Sequences:
-    "The sequences of an update, shared out"
+    "The sequences of an update, shared out over the devices; the table of hidden states is copied to each"
     steps = on_devices(sequences.steps, devices, None, "batch")
     latent, table = on_devices(sequences.latent, devices, "batch"), on_devices(sequences.hidden_table, devices)
     return steps._replace(latent=latent, hidden_table=table)
@@ -46,17 +46,17 @@ def share_sequences(sequences: Sequences, devices: int) -> Sequences:
 # %% ../../nbs/worldmodel.settings.ipynb #e47ee69e
 @dataclass(frozen=True)
 class DreamerRun:
-    "What is played and how often it is learnt from; raises `ValueError` for sizes that don't fit each other"
+    "The settings of a run: how much is played, and how often it is trained on; ValueError for sizes that don't fit"
 
     dreamer: Dreamer
     net: NetSpec  # of the agent, `rssm`
     world: World
     steps: int  # environment steps of the whole run
     num_envs: int = 16
-    rollout: int = 16  # steps of each environment between two looks at the train ratio
+    rollout: int = 16  # steps that each environment plays before the updates that are due are made
     batch: int = 16  # sequences of an update
     length: int = 64  # rows of a sequence
-    train_ratio: float = 32.0  # rows that are learnt from for each step
+    train_ratio: float = 32.0  # rows that are trained on for each environment step
     replay_size: int = 1_000_000  # rows
     devices: int = 1  # over which the sequences of an update are shared out
     hidden: HiddenSettings | None = None  # when a language model is asked; None: the agent reads no hidden states
@@ -76,7 +76,7 @@ class DreamerRun:
 
     @property
     def hidden_rows(self) -> int:
-        "Rows of an update's table of hidden states, unless more are needed; 0: the agent reads none"
+        "The least number of rows in an update's table of hidden states; 0: the agent reads none"
         return hidden_settings(self.batch, self.length, self.hidden.cadence).capacity if self.hidden else 0
 
     def updates_after(self, rollouts: int) -> int:
@@ -111,7 +111,7 @@ def dreamer_net(
     env_name: str,
     size: str,  # one of `nets.rssm.RSSM_SIZES`
     extras: bool = True,  # also reads `nets.extras`, unless it sees frames
-    **reads,  # `hidden_dim`, `age_buckets` and `on_stale`, of hidden states
+    **reads,  # fields of `NetSpec` for hidden states: `hidden_dim`, `age_buckets` and `on_stale`
 ) -> NetSpec:
     "The network of an agent with a world model"
     symbolic, width = env_name.replace("Pixels", "Symbolic"), RSSM_SIZES[size].units

@@ -49,7 +49,7 @@ __all__ = ['DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 
 
 # %% ../../nbs/worldmodel.train.ipynb #04a93af1
 class DreamerProgress(NamedTuple):
-    "What a run needs to go on, besides its replay"
+    "The state that a run needs to go on, besides its replay"
 
     learner: DreamerState
     envs: Envs
@@ -70,7 +70,7 @@ def make_replay(settings: DreamerRun, seed: int) -> Replay:
 
 # %% ../../nbs/worldmodel.train.ipynb #87d872b8
 def dreamer_agent(settings: DreamerRun, learner: DreamerState, store: HiddenStore | None = None) -> Agent:
-    "The agent as it is now; with the store of one that reads hidden states also how they are made"
+    "The agent with its present weights; if it reads hidden states, also their mean, deviation and recipe"
     reads = (store.mean, store.std, live_recipe(store, settings.hidden)) if store is not None else ()
     options = dict(gamma=settings.dreamer.discount, upstream_exact=settings.world.upstream_exact)
     return Agent(settings.net, learner.params, *reads, **options)
@@ -101,7 +101,7 @@ def save_dreamer(
 
 
 def load_dreamer(folder: Path, settings: DreamerRun, seed: int) -> tuple[DreamerProgress, Replay]:
-    "What a checkpoint's run had; DamagedState where it can't be read, ValueError for other sizes"
+    "The training state and replay of a checkpoint; DamagedState where they can't be read, ValueError for other sizes"
     progress = load_trainer(folder, jax.eval_shape(lambda: start_progress(settings, seed)))
     replay = make_replay(settings, seed)
     try:
@@ -125,7 +125,7 @@ class MetricsLog:
         self.losses, self.columns, self.rate = [], [], {}
 
     def add(self, step: int, metrics: dict, columns: dict, rate: dict) -> None:
-        "Takes what a rollout and its updates gave; Diverged where a loss isn't finite"
+        "Adds the metrics of a rollout and its updates; Diverged where a loss isn't finite"
         check_metrics_finite(metrics, step, self.settings.dreamer.learning_rate, tuple(metrics))
         self.losses.append(metrics)
         self.columns.append({name: columns[name] for name in EPISODE_COLUMNS})
@@ -152,7 +152,7 @@ def learn_updates(
     updates: int,
     store: HiddenStore | None = None,  # of an agent that reads hidden states
 ) -> tuple[DreamerState, dict[str, float]]:
-    "Makes updates, renewing the replay's latents; the means of their metrics, nothing where there was no update"
+    "Makes some updates, after each of which the replay's latents are renewed; gives the means of their metrics"
     rows = []
     for _ in range(updates):
         anchors = replay.choose(settings.batch)
@@ -170,7 +170,7 @@ def play_and_learn(
     replay: Replay,
     rollouts: int,  # how many were played before this one
     store: HiddenStore | None = None,  # of an agent that reads hidden states
-) -> tuple[DreamerProgress, dict, dict]:  # metrics of the updates, and columns of what was played
+) -> tuple[DreamerProgress, dict, dict]:  # metrics of the updates, and columns of the recorded steps
     "One rollout, and the updates that the train ratio asks for after it"
     key, key_act = jax.random.split(progress.key)
     agent, before = dreamer_agent(settings, progress.learner), jax.tree.map(np.asarray, progress.envs.memory)
@@ -202,7 +202,7 @@ def resume_dreamer(
     seed: int,
     store: HiddenStore | None,
 ) -> tuple[Path | None, DreamerProgress, Replay]:
-    "The checkpoint to go on from and what it had; None and the beginning of a run where there is none"
+    "The checkpoint to go on from, its training state and replay; None and a new state where there is no checkpoint"
     loaded = {}
 
     def load(folder: Path):
