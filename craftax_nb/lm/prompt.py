@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PICTURES', 'text_key', 'prompt_versions', 'system_text', 'default_prompt', 'Template', 'chat_text', 'render',
-           'history_text', 'current', 'observation_texts', 'made_up_codes', 'text_frame', 'frames', 'text_hash',
+           'history_text', 'current_start', 'observation_texts', 'made_up_codes', 'text_frame', 'frames', 'text_hash',
            'require_words', 'sections', 'Tokens', 'tokenise']
 
 # %% ../../nbs/lm.prompt.ipynb #9c5f925c
@@ -52,9 +52,8 @@ def system_text(
 
 def default_prompt(text_format: str, history: int = 0, generated_tokens: int = 0) -> str:
     "The version that explains a text format, and asks for an answer where one is generated"
-    other = "craftax-3" if history or generated_tokens else "craftax-1"
-    pictures = {"image": "craftax-image-1", "text-image": "craftax-text-image-1"}
-    return ({"nearest": "craftax-2"} | pictures).get(text_format, other)
+    versions = {"nearest": "craftax-2", "image": "craftax-image-1", "text-image": "craftax-text-image-1"}
+    return versions.get(text_format, "craftax-3" if history or generated_tokens else "craftax-1")
 
 # %% ../../nbs/lm.prompt.ipynb #e2c01143
 @dataclass(frozen=True)
@@ -79,7 +78,8 @@ def chat_text(
     messages: list[dict],  # role ("system", "user", "assistant") and content of each turn, the user's last
     thinking: bool = False,  # the chat template's switch
 ) -> str:
-    "Everything that the model reads before its answer; for a model without a system turn that text opens the user's"
+    """Everything that the model reads before its answer. Where its chat template takes no system turn, the system text
+    opens the first user's turn"""
     from jinja2.exceptions import TemplateError
 
     if not getattr(tokenizer, "chat_template", None):
@@ -114,11 +114,13 @@ def history_text(
     past: list[str],  # texts of earlier states, oldest first; may be empty
     now: str,  # of the current state
 ) -> str:
-    "The text of a state with those before it"
-    return "".join(["Earlier, oldest first:", *(f"\n- {x}" for x in past), _now, now]) if past else now
+    "The text of a state with the earlier states' texts before it"
+    if not past:
+        return now
+    return "Earlier, oldest first:" + "".join(f"\n- {text}" for text in past) + _now + now
 
 # %% ../../nbs/lm.prompt.ipynb #e553f37f
-def current(
+def current_start(
     text: str,  # as `history_text` gives
 ) -> int:
     "The character at which the current state's text begins"
@@ -132,7 +134,7 @@ def observation_texts(
     past: np.ndarray | None = None,  # (k, n, width) uint8, oldest first; a state of zeros is left out
     describe=None,  # codes, format -> texts; None: world.text's
 ) -> list[str]:
-    "What the user's turn says of each state; where it is a frame, the code in hexadecimal digits"
+    "The text of each state for the user's turn; for frames the state's code in hexadecimal digits, drawn later"
     if text_format == "image":
         return [_frame_text(c) for c in np.asarray(codes)]
     text_format = "filtered" if text_format == "text-image" else text_format  # these words are drawn
@@ -156,7 +158,7 @@ def observation_texts(
 
 # %% ../../nbs/lm.prompt.ipynb #09fa29ae
 def _frame_text(x: np.ndarray) -> str:  # a code (width,), or a frame (H, W, 3), uint8
-    "A code in hexadecimal digits; a frame's, with its height and width before it"
+    "A code in hexadecimal digits; for a frame those of its pixels, with its height and width before them"
     return ("" if x.ndim == 1 else f"{x.shape[0]}x{x.shape[1]}:") + x.tobytes().hex()
 
 # %% ../../nbs/lm.prompt.ipynb #27f4cdb2
@@ -186,7 +188,7 @@ def made_up_codes(
     return codes
 
 # %% ../../nbs/lm.prompt.ipynb #9ba8bd78
-PICTURES = ("image", "text-image")  # text formats that a model sees: the game's frame, and a picture of the text
+PICTURES = ("image", "text-image")  # text formats shown as a picture: the game's frame, and the text drawn
 
 
 def text_frame(
@@ -208,7 +210,7 @@ def text_frame(
 def frames(
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n, 130, 110, 3) uint8; Classic (n, 90, 90, 3)
-    "What a model that sees is shown: frames without night noise, so that one code is always one frame"
+    "The frames that a vision-language model is shown; they are without night noise, so a code is always one frame"
     from craftax_nb.world.draw import draw
 
     return draw(codes, 10)
@@ -320,9 +322,9 @@ def tokenise(
 
 
 def _places(text: str, cut: int, offsets: list[tuple[int, int]]) -> tuple[int, dict]:
-    "Where the current state's text begins, and its sections, in tokens; `cut` characters stand before the text"
+    "The token at which the current state's text begins, and its sections in tokens, after `cut` characters of template"
     begins, ends = zip(*offsets)
-    at = current(text)
+    at = current_start(text)
     spans = {}
     for name, (a, b) in sections(text[at:]).items():
         spans[name] = (bisect_right(ends, cut + at + a), bisect_left(begins, cut + at + b))

@@ -67,27 +67,19 @@ class Recipe:
         return recipe_from_dict(read_json(path))
 
 # %% ../../nbs/lm.recipe.ipynb #d9bd45fe
-_later = {
-    "history": 0,
-    "thinking": False,
-    "text_hash": "",
-    "vectors": 1,
-}  # older files lack them: left out of the hash at these
-_not_generating = (
-    "layer",
-    "norm",
-    "positions",
-    "pooling",
-    "vectors",
-    "cadence",
-)  # they don't change which tokens are generated
+# Fields that older files lack: at these values they are left out of the hash, so that it is what it was.
+_later = {"history": 0, "thinking": False, "text_hash": "", "vectors": 1}
+# Fields that don't change which tokens are generated.
+_not_generating = ("layer", "norm", "positions", "pooling", "vectors", "cadence")
 
 
 @patch
 def _hash_without(self: Recipe, left_out: tuple = ()) -> str:
+    "16 hex digits over all fields but some; raises RecipeError when the recipe is not resolved"
     if not self.resolved:
         raise RecipeError("an unresolved recipe has no hash: resolve_recipe(recipe) of lm.extract fills it in")
-    fields = {k: v for k, v in self.to_dict().items() if k not in left_out and (k not in _later or v != _later[k])}
+    is_default_of_later = lambda field, value: field in _later and value == _later[field]
+    fields = {k: v for k, v in self.to_dict().items() if k not in left_out and not is_default_of_later(k, v)}
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -134,9 +126,10 @@ def _conditions(r: Recipe):
 
 
 def _oracle_conditions(r: Recipe):
-    "As `_conditions`, of what goes with a label without a language model"
-    facts = (r.text_format == "facts") == (r.model == ORACLE or r.model.endswith(f"-{ORACLE}"))  # a control's folder
-    yield "text_format", facts, f"'facts' for the model {ORACLE!r}, and for no other (the model is {r.model!r})"
+    "As `_conditions`, for recipes of the oracle, which needs no language model"
+    is_oracle = r.model == ORACLE or r.model.endswith(f"-{ORACLE}")  # the latter: the folder of an oracle's control
+    fits = (r.text_format == "facts") == is_oracle
+    yield "text_format", fits, f"'facts' for the model {ORACLE!r}, and for no other (the model is {r.model!r})"
     for field in ("history", "generated_tokens", "vectors", "dtype") * (r.model == ORACLE):
         default = getattr(Recipe, field)
         yield field, getattr(r, field) == default, f"{default!r}: an oracle's label is the facts of one state"

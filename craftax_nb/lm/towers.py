@@ -24,7 +24,7 @@ TOWER_FIELDS = dict(text_format="image", positions="observation", pooling="mean"
 
 
 def is_tower(folder: str | Path) -> bool:  # of a model
-    "Whether a model sees pictures and nothing else, or has a tower for them beside one for texts"
+    "Whether a model is a vision tower alone, or has one beside its text tower as CLIP has"
     from transformers import AutoConfig
 
     return tower_config(AutoConfig.from_pretrained(folder)) is not None
@@ -41,7 +41,7 @@ def require_tower_recipe(recipe: Recipe) -> None:
 def frame_settings(
     folder: str | Path,  # of a tower
 ) -> str:  # 8 hex digits
-    "Digest of how a tower's frames are scaled; RecipeError where its folder doesn't say it"
+    "Digest of the settings by which frames are scaled for a tower; RecipeError where its folder has none"
     files = [Path(folder) / f"{name}_config.json" for name in ("preprocessor", "processor")]
     file = next((file for file in files if file.exists()), None)
     if file is None:
@@ -108,7 +108,7 @@ class TowerExtractor:
 @patch
 @torch.inference_mode()
 def _vectors(self: TowerExtractor, frames: list[np.ndarray]) -> np.ndarray:  # (n, dim) float32
-    "The mean over all vectors that the tower has of a frame after the recipe's layer"
+    "Each frame's mean over its patches' vectors after the recipe's layer"
     pixels = self.processor(list(frames), return_tensors="pt")["pixel_values"]
     with torch_threads(self.threads):
         out = self.model(pixel_values=pixels.to(self.device, self.model.dtype), output_hidden_states=True)

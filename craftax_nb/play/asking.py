@@ -24,7 +24,7 @@ __all__ = ['recipe_of', 'named_recipe', 'open_store', 'check_asking']
 
 # %% ../../nbs/play.asking.ipynb #c77852c8
 def recipe_of(
-    words: str,  # a model and, after spaces, fields of its recipe: name=value
+    words: str,  # a model and, separated by spaces, fields of its recipe: "smollm2 layer=15 pooling=last"
 ) -> Recipe:
     "The recipe, not resolved; RecipeError for a field that no recipe has, and for a value that it can't have"
     model, *settings = words.split()
@@ -53,8 +53,9 @@ def _value(name: str, text: str, kind: type):
 # %% ../../nbs/play.asking.ipynb #bf26b1c0
 def named_recipe(
     name: str,  # as the parameter hidden_states has it
-) -> tuple[Recipe, tuple[np.ndarray, np.ndarray] | None]:  # and mean and deviation of labels, where there are some
-    "The recipe that a name means; ParameterError, one sentence, where it means none"
+) -> tuple[Recipe, tuple[np.ndarray, np.ndarray] | None]:  # recipe; mean and deviation of labels, None without labels
+    """The recipe that the parameter describes: by a recipe's file, a folder of labels, or a model with fields.
+    ParameterError, one sentence, where it is none of these"""
     path = resolve(name.split()[0])
     try:
         if path.is_file():
@@ -62,15 +63,16 @@ def named_recipe(
         if path.is_dir() and not model_in(path):
             return _of_labels(path)
         recipe = recipe_of(name)
-        if recipe.model != ORACLE:
-            system_text(recipe.prompt), find_model(recipe.model)
+        if recipe.model != ORACLE:  # raise where the prompt or the model isn't there
+            system_text(recipe.prompt)
+            find_model(recipe.model)
         return recipe, None
     except (RecipeError, ModelError, ValueError, RuntimeError) as e:
         raise ParameterError(f"hidden_states: {e}") from None
 
 # %% ../../nbs/play.asking.ipynb #1d7f9e05
 def _of_labels(path: Path) -> tuple[Recipe, tuple[np.ndarray, np.ndarray]]:
-    "The recipe of labels: of a label folder, of a data set's only set, or of what a run of `label` labelled"
+    "The recipe of the labels in a label folder, in a data set that has one set of labels, or made by a run of `label`"
     from craftax_nb.labelling.store import load_labels, read_labels
 
     if (path / "labels.json").exists():
@@ -85,7 +87,7 @@ def open_store(
     name: str,  # the parameter hidden_states; "": no language model
     server: str = "",  # address of a label server; "": the model runs on this machine
 ) -> HiddenStore | None:
-    "The language model of a run, ready to be asked; ParameterError, one sentence, where it can't be had"
+    "The store of a run's hidden states, with its language model loaded; ParameterError, one sentence, where that fails"
     if not name:
         return None
     recipe, moments = named_recipe(name)
@@ -101,7 +103,7 @@ def open_store(
 
 # %% ../../nbs/play.asking.ipynb #f37004b2
 def _labeller(recipe: Recipe, server: str) -> Callable:
-    "The model of a recipe, which gives hidden states of states; the store remembers them"
+    "A function from codes to hidden states; it remembers none of them, because the store does"
     if server:
         from craftax_nb.serving.client import RemoteLabeller
 
@@ -112,7 +114,7 @@ def _labeller(recipe: Recipe, server: str) -> Callable:
 
 
 def _resolved(recipe: Recipe) -> Recipe:
-    "The recipe with what the model's files say, so that a server of another one is noticed"
+    "The recipe filled in from the model's files, so that a label server with another model is refused"
     from craftax_nb.lm.extract import resolve_recipe
 
     try:
@@ -128,22 +130,23 @@ def check_asking(
     unused = {"server": "", "cadence": 0, "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
     if p.get("net") == "frozen_vision":
         _check_frames(p)
-    for name, default in () if p["hidden_states"] else unused.items():
-        if p.get(name, default) != default:
-            problem = f"{name} is {p[name]!r}, but hidden_states is ''"
-            raise ParameterError(f"{problem}; give a model, or leave {name} out")
+    if not p["hidden_states"]:
+        for name, default in unused.items():
+            if p.get(name, default) != default:
+                problem = f"{name} is {p[name]!r}, but hidden_states is ''"
+                raise ParameterError(f"{problem}; give a model, or leave {name} out")
     if p.get("overlap") and p["on_stale"] == "zero":
-        problem = "with overlap every hidden state is old when it comes, and on_stale zero reads none of these"
-        raise ParameterError(f"{problem}; give one of both")
+        problem = "with overlap a hidden state is old when it arrives, and with on_stale zero an old one is not read"
+        raise ParameterError(f"{problem}; give only one of the two")
 
 
 def _check_frames(p: dict) -> None:
-    "ParameterError unless a network that sees nothing but hidden states has one of the frame at every step"
-    form = named_recipe(p["hidden_states"])[0].text_format if p["hidden_states"] else ""
-    if (form, p["cadence"], p["overlap"]) != ("image", 1, False):
-        given = f"text_format is {form!r}, cadence {p['cadence']} and overlap {p['overlap']}"
-        if not p["hidden_states"]:
-            given = "hidden_states is ''"
+    "ParameterError unless `frozen_vision`, which sees hidden states only, has the present frame's at every step"
+    text_format = named_recipe(p["hidden_states"])[0].text_format if p["hidden_states"] else ""
+    if (text_format, p["cadence"], p["overlap"]) != ("image", 1, False):
+        given = "hidden_states is ''"
+        if p["hidden_states"]:
+            given = f"text_format is {text_format!r}, cadence {p['cadence']} and overlap {p['overlap']}"
         expected = "-p hidden_states 'MODEL text_format=image' -p cadence 1"
         sees = "sees nothing but what a model makes of each step's frame"
         raise ParameterError(f"net frozen_vision {sees}, but {given}; give {expected}")

@@ -22,7 +22,7 @@ __all__ = ['Policy', 'draw_actions', 'NetworkPolicy', 'UniformPolicy', 'ForcedFi
 
 # %% ../../nbs/play.policy.ipynb #9c1d036d
 class Policy(Protocol):
-    "Whatever chooses actions"
+    "Anything that chooses actions: a network, chance, a person, a language model"
 
     on_host: bool  # True: `act` is called step by step, from Python
     hidden_dim: int  # width of the hidden states that it reads; 0: none
@@ -51,7 +51,7 @@ class NetworkPolicy(struct.PyTreeNode):
 
     @property
     def on_host(self) -> bool:
-        "True for somebody else's network: it could be compiled, but the game's step would be compiled again with it"
+        "True for an imported network: compiling it would mean to compile the game's step once more, together with it"
         return self.agent.foreign is not None
 
     @property
@@ -90,7 +90,7 @@ class UniformPolicy(struct.PyTreeNode):
 
 # %% ../../nbs/play.policy.ipynb #4dc32523
 class ForcedFirst(struct.PyTreeNode):
-    "A policy whose action at the first step of an episode is given; what else is known stays the policy's own"
+    "A policy whose first action in an episode is given; log-probabilities and values stay those of the inner policy"
 
     policy: Any
     action: Any = np.int32(-1)  # () or (n,) int32; -1: what the policy chooses

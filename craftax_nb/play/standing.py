@@ -27,7 +27,7 @@ class Standing(NamedTuple):
 
 
 def begun_at(standing: Standing | None) -> tuple[int, int]:
-    "The age of the hidden state with which plays begin, and the number of their first step"
+    "The hidden state's age and the step's number with which play begins: 0 and 0 at an episode's beginning"
     return (0, 0) if standing is None else (standing.hidden_age, 1)
 
 # %% ../../nbs/play.standing.ipynb #1eff3b69
@@ -35,13 +35,14 @@ def stand(
     slots: Slots,  # of `start_slots`
     standing: Standing,
 ) -> Slots:
-    "Slots in which an episode goes on. Their steps are counted from 1, so that no policy takes it for a beginning"
-    each, new = lambda x: jnp.repeat(jnp.asarray(x), len(slots.step), 0), {"step": slots.step + 1}
+    "Slots in which an episode goes on. Steps are counted from 1, because a policy takes step 0 for a beginning"
+    in_each_slot = lambda x: jnp.repeat(jnp.asarray(x), len(slots.step), 0)
+    changes = {"step": slots.step + 1}
     if standing.memory is not None:
-        new["memory"] = jax.tree.map(each, standing.memory)
+        changes["memory"] = jax.tree.map(in_each_slot, standing.memory)
     if standing.hidden_state is not None:
-        new["hidden_state"] = each(np.asarray(standing.hidden_state, np.float32)[None])
-        new["hidden_age"] = jnp.full_like(slots.hidden_age, standing.hidden_age)
+        changes["hidden_state"] = in_each_slot(np.asarray(standing.hidden_state, np.float32)[None])
+        changes["hidden_age"] = jnp.full_like(slots.hidden_age, standing.hidden_age)
     if standing.past is not None:
-        new["past"] = each(standing.past[None])
-    return slots._replace(**new)
+        changes["past"] = in_each_slot(standing.past[None])
+    return slots._replace(**changes)

@@ -77,12 +77,12 @@ def load_trainer(
 def load_recent(
     folder: Path | None,  # a checkpoint; None at the beginning of a run
 ) -> deque:  # at most 100
-    "The returns of the last episodes before a checkpoint; none where it is from before they were kept"
+    "The returns of the last episodes before a checkpoint; none from a checkpoint of a version that didn't keep them"
     file = folder and folder / TRAINER / "recent.json"
     return deque(read_json(file) if file and file.exists() else (), maxlen=100)
 
 # %% ../../nbs/play.training.ipynb #6150f12f
-EPISODE_COLUMNS = (
+EPISODE_COLUMNS = (  # of a record, which `episode_metrics` reads
     "terminated",
     "truncated",
     "reward",
@@ -90,7 +90,7 @@ EPISODE_COLUMNS = (
     "episode_length",
     "achievements",
     "floor",
-)  # what `episode_metrics` reads of a record
+)
 
 
 def episode_metrics(
@@ -98,7 +98,8 @@ def episode_metrics(
     names: list[str],  # of the achievements
     recent: deque,  # the last returns; appended to
 ) -> dict:
-    "Means over the episodes that ended in this rollout, and how many unlocked each achievement; 0 episodes: no means"
+    """Means over the episodes that ended in this rollout, and the share of them that unlocked each achievement. Where
+    none ended, the number of episodes alone"""
     ended = record["terminated"] | record["truncated"]
     if not ended.any():
         return {"episodes": 0}
@@ -118,7 +119,8 @@ def episode_metrics(
 
 # %% ../../nbs/play.training.ipynb #884a4db6
 class Clock:
-    "Steps a second, without the first update (which compiles) and without checkpoints; a progress line now and then"
+    """Measures steps a second, without the first update (which compiles) and without the time for checkpoints, and
+    prints progress lines"""
 
     def __init__(
         self,
@@ -129,13 +131,13 @@ class Clock:
         self.began = self.printed = time.time()
 
     def tick(self) -> dict:
-        "Counts an update; its metric, once there are two updates"
+        "Counts an update; steps a second as a metric, from the second update on"
         self.busy += time.time() - self.began if self.updates >= 0 else 0.0
         self.updates += 1
         return {"steps_per_second": self.updates * self.steps_per_update / self.busy} if self.busy else {}
 
     def report(self, line: str, rate: dict, last: bool) -> None:
-        "Prints the line if it is time; begins the next update"
+        "Prints the line if `every` seconds have passed or it is the last; the next update's time begins here"
         if time.time() - self.printed > self.every or last:
             self.printed = time.time()
             print(f"{line}, {rate.get('steps_per_second', 0):,.0f} steps a second", flush=True)
