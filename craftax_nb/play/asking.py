@@ -136,7 +136,7 @@ def check_asking(
                 problem = f"{name} is {p[name]!r}, but hidden_states is ''"
                 raise ParameterError(f"{problem}; give a model, or leave {name} out")
     if p.get("overlap") and p["on_stale"] == "zero":
-        problem = "with overlap a hidden state is old when it arrives, and with on_stale zero an old one is not read"
+        problem = "with overlap every hidden state is old when it arrives, and on_stale zero reads none that is old"
         raise ParameterError(f"{problem}; give only one of the two")
 
 

@@ -38,9 +38,7 @@ ONCE = 2**20  # a recipe's cadence where the model is asked at the first step of
 class HiddenSettings:
     "When a language model is asked while PPO plays, and what becomes of the answers"
 
-    cadence: int = (
-        0  # steps of an episode between two questions; 0: only at its first step; -1: only when the run begins
-    )
+    cadence: int = 0  # steps of an episode between two questions; 0: at its first step; -1: only when the run begins
     dropout: float = 0.0  # chance that an environment plays and learns without its hidden state in a rollout
     capacity: int = 64  # rows of a rollout's table of hidden states; it grows where these are too few
     history: int = 0  # states before the current one that the model reads too

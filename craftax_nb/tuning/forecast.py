@@ -33,14 +33,14 @@ def next_facts(
     codes: np.ndarray,  # (n, width) uint8
     next_codes: np.ndarray,  # (n, width) uint8
 ) -> list[str]:
-    "The known answers"
+    "The answer to the question for each step, from its next observation"
     if kind == "facing":
         return [text.split("facing ", 1)[1].split(".", 1)[0] for text in describe(next_codes)]
     change = unpack(next_codes).scalar("health").astype(float) - unpack(codes).scalar("health").astype(float)
     return [("fall", "stay", "rise")[int(np.sign(x)) + 1] for x in change]
 
 # %% ../../nbs/tuning.forecast.ipynb #4e8e820c
-HELD_OUT_EPISODES = 5  # one episode in so many
+HELD_OUT_EPISODES = 5  # the questions of every fifth episode are held out
 
 
 def _frequent(kind: str, facts: Sequence[str], least: int) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class ForecastTask:
         data: Dataset,
         kind: str = "facing",  # one of `ASKED`
         text_format: str = "nearest",  # of world.text
-        format_weight: float = 0.1,  # what an answer and nothing else is worth beside
+        format_weight: float = 0.1,  # additional reward of an answer that is one of the list and nothing else
         most: int = 20_000,  # steps that are read
         least: int = 10,  # steps that an answer needs to be asked about
         seed: int = 0,  # of which steps are read
@@ -81,7 +81,7 @@ class ForecastTask:
 # %% ../../nbs/tuning.forecast.ipynb #d0e1d649
 @patch
 def _chosen(self: ForecastTask, part: str, count: int, seed: int) -> np.ndarray:
-    "Steps of one part, with each answer in turn; a held-out text that is also learnt from is left out"
+    "Steps of one part, so that all answers come equally often; a held-out state that is also in train is left out"
     held = self.data.episode_of[self.rows] % HELD_OUT_EPISODES == 0
     of_part = np.flatnonzero(held == (part == "held-out"))
     if part == "held-out":
@@ -89,11 +89,11 @@ def _chosen(self: ForecastTask, part: str, count: int, seed: int) -> np.ndarray:
         of_part = np.array([i for i in of_part if self.codes[i].tobytes() not in learnt], int)
     order = np.random.default_rng(seed).permutation(of_part)
     order = order[np.isin(self.facts[order], self.answers)]
-    turn = np.zeros(len(order), int)  # how many with the same answer stand before
+    earlier_alike = np.zeros(len(order), int)  # how many steps with the same answer stand before each step
     for word in self.answers:
         same = self.facts[order] == word
-        turn[same] = np.arange(same.sum())
-    return order[np.argsort(turn, kind="stable")][:count]
+        earlier_alike[same] = np.arange(same.sum())
+    return order[np.argsort(earlier_alike, kind="stable")][:count]
 
 # %% ../../nbs/tuning.forecast.ipynb #c6159168
 @patch

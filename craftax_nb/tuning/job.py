@@ -33,7 +33,7 @@ __all__ = ['TUNING_CURVES', 'make_task', 'base_model', 'make_tuner', 'run_tuning
 def make_task(
     p: Mapping,  # the parameters of train_grpo
 ) -> VerifiedTask:
-    "The task that is trained on, looked at before a model is loaded; TaskError where it can't be"
+    "The task of a run, checked before a model is loaded; TaskError where it can't be trained on"
     if p["task"] in NUMBER_KINDS:
         task = NumberTask(p["task"], p["task_size"], p["format_weight"])
     elif p["task"] in ("action", "episode"):
@@ -50,7 +50,7 @@ def make_task(
 
 
 def _wanted_states(p: Mapping) -> int:
-    "States of which enough are of worlds to learn from, and enough of worlds to measure on, every fifth"
+    "How many states to measure, so that both parts have enough questions: a fifth of the worlds is held out"
     return int(1.1 * max(p["train_questions"] / 0.8, p["held_questions"] / 0.2)) + 8
 
 # %% ../../nbs/tuning.job.ipynb #502a07c5
@@ -70,32 +70,32 @@ def base_model(
     return str(folder)
 
 
-def _check_reads(backend: str) -> None:
-    "TaskError where vLLM should write the answers of a learner that has none written"
+def _refuse_vllm(backend: str) -> None:
+    "TaskError for backend vllm with the learner closed, which generates no text"
     if backend == "vllm":
         raise TaskError("backend is vllm, but learner closed reads probabilities and writes nothing: give learner trl")
 
 # %% ../../nbs/tuning.job.ipynb #b9547f9e
 def make_tuner(run) -> tuple[Tuner, Baselines]:
-    "What learns, and what is reached without reading; ParameterError, one sentence, where parameters don't fit"
+    "The tuner and the baselines of a run; ParameterError, one sentence, where parameters don't fit each other"
     p = run.params
     try:
-        _check_reads(p["backend"])
+        _refuse_vllm(p["backend"])
         names = "lr batch_size num_generations epochs clip scale format_weight entropy_bonus loss".split()
         grpo, task = ClosedGRPO(**{name: p[name] for name in names}), make_task(p)
         sizes = dict(train=p["train_questions"], held_out=p["held_questions"], seed=p["seed"])
-        how = {name: p[name] for name in ("lora_rank", "lora_layers", "device", "threads")}
+        options = sizes | {name: p[name] for name in ("lora_rank", "lora_layers", "device", "threads")}
         if p["task"] == "episode":
-            tuner = EpisodeTuner(task, grpo, base_model(run, task), p["turns"], **sizes, **how)
+            tuner = EpisodeTuner(task, grpo, base_model(run, task), p["turns"], **options)
         else:
-            tuner = Tuner(task, grpo, base_model(run, task), **sizes, **how)
+            tuner = Tuner(task, grpo, base_model(run, task), **options)
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_grpo: {e}") from None
     return tuner, baselines(task.answers, tuner.held_questions)
 
 # %% ../../nbs/tuning.job.ipynb #207daef7
 def run_tuning(run) -> Baselines:
-    "Trains to the end, by whichever learner the run names; what is reached without reading the questions"
+    "Trains to the end with the run's learner, closed or trl; the baselines of the held-out questions"
     p = run.params
     if p["learner"] == "trl":
         return _tune_by_trl(run)
@@ -107,7 +107,7 @@ def run_tuning(run) -> Baselines:
 
 
 def _tune_by_trl(run) -> Baselines:
-    "As `run_tuning`, by what the model writes"
+    "As `run_tuning`, with TRL, on text that the model generates"
     from craftax_nb.tuning.trl import check_trl, tune_written
 
     p = run.params
@@ -124,7 +124,7 @@ def _tune_by_trl(run) -> Baselines:
 
 
 def written_baselines(questions, most: float) -> Baselines:
-    "Without a list of answers: the known answer that is right most often, and nothing by chance"
+    "The baselines of a task without a list of answers: its most frequent right answer, and 0 for chance"
     counts = Counter(q.answer for q in questions)
     answer, count = counts.most_common(1)[0]
     return Baselines(0.0, most - 1 + count / len(questions), answer, most)
