@@ -66,7 +66,7 @@ def load_chunk(
 
 @contextlib.contextmanager
 def _open_chunk(path: str | Path):
-    "The opened chunk; what goes wrong inside the block is a LabelError that names the file"
+    "The opened chunk; an error inside the block becomes a LabelError that names the file"
     from safetensors import safe_open
 
     try:
@@ -101,10 +101,10 @@ LABELS = FileSchema(
     },
     optional={
         "dataset_hash": str,
-        "sha256": dict[str, str],
-        "of": str,
-        "dead": dict[str, str],
-    },  # version 1 had no checksums
+        "sha256": dict[str, str],  # of each column; version 1 had none
+        "of": str,  # the hash of the whole data set, where these are a view's labels
+        "dead": dict[str, str],  # key of a text that couldn't be labelled -> why
+    },
     version="schema",
     known=(1, 2),
     error=LabelError,
@@ -126,12 +126,12 @@ def read_columns(
     checksums = info.get("sha256") if verify else None
     columns = {name: _read_column(folder / f"{name}.npy", checksums) for name in COLUMNS}
     n, width = info["labels"], info["width"]
-    forms = {"keys": ((n, 16), np.uint8), "hidden": ((n, width), np.float32), "mean": ((width,), np.float32)}
-    forms |= {"std": ((width,), np.float32), "pointer": ((info["transitions"],), np.int32)}
+    expected = {"keys": ((n, 16), np.uint8), "hidden": ((n, width), np.float32), "mean": ((width,), np.float32)}
+    expected |= {"std": ((width,), np.float32), "pointer": ((info["transitions"],), np.int32)}
     problems = [
-        f"{name} is {x.dtype} {x.shape}, labels.json promises {np.dtype(forms[name][1])} {forms[name][0]}"
+        f"{name} is {x.dtype} {x.shape}, labels.json promises {np.dtype(expected[name][1])} {expected[name][0]}"
         for name, x in columns.items()
-        if (x.shape, x.dtype) != forms[name]
+        if (x.shape, x.dtype) != expected[name]
     ]
     pointer = columns["pointer"]
     wrong = np.flatnonzero((pointer < -1) | (pointer >= n)) if not problems else ()
@@ -192,7 +192,7 @@ def _acquire(path: Path) -> FileLock:
         except FileNotFoundError:
             continue  # the last holder is removing the folder
         except OSError:
-            pass  # a file system without locks: the holder's file alone has to do
+            pass  # a file system without locks: only the holder's file tells who holds the folder
         return lock
 
 # %% ../../nbs/labelling.chunks.ipynb #82df76ff
@@ -215,10 +215,11 @@ def _renewed(holder: Path, every: float):
 
 # %% ../../nbs/labelling.chunks.ipynb #818f5208
 def _refuse_another(holder: Path, silence: float, has_lock: bool):
-    "Raises LabelError for a holder on another machine that is not silent, or a living one here where no lock tells"
-    who, host = _read_holder(holder), os.uname().nodename
-    if who.get("host", host) == host:
-        if not has_lock and "pid" in who and is_alive(who["pid"]):
+    """Raises LabelError for a holder on another machine that renewed its file lately or, on a file system without
+    locks, for a living process on this one"""
+    other, host = _read_holder(holder), os.uname().nodename
+    if other.get("host", host) == host:
+        if not has_lock and "pid" in other and is_alive(other["pid"]):
             raise LabelError(_taken(holder))
     elif (age := _age(holder)) < silence:
         advice = f"should it be dead, try again in {silence - age:.0f} s"
@@ -226,6 +227,7 @@ def _refuse_another(holder: Path, silence: float, has_lock: bool):
 
 
 def _read_holder(holder: Path) -> dict:
+    "The process (pid, host) that a holder's file names; empty where it names none"
     try:
         return json.loads(holder.read_text())
     except (OSError, ValueError):
@@ -233,8 +235,9 @@ def _read_holder(holder: Path) -> dict:
 
 
 def _taken(holder: Path) -> str:
-    who = _read_holder(holder)
-    process = f"process {who.get('pid', '?')} on {who.get('host', 'some machine')}"
+    "The message for a folder that another process has locked"
+    other = _read_holder(holder)
+    process = f"process {other.get('pid', '?')} on {other.get('host', 'some machine')}"
     return f"{show_path(holder.parent)} is being labelled by {process}: wait for it, or stop it"
 
 

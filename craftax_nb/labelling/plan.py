@@ -27,7 +27,7 @@ def label_points(
     step_of: np.ndarray,  # (transitions,) step inside the episode
     cadence: int,
 ) -> np.ndarray:  # (transitions,) int64: the transition whose label each one carries
-    "The transition whose label each transition carries"
+    "For each transition, the number of the labelled one whose label it carries: the last one of its episode until then"
     return np.arange(len(step_of)) - step_of % cadence
 
 # %% ../../nbs/labelling.plan.ipynb #e4c09690
@@ -49,7 +49,7 @@ def state_texts(
     recipe: Recipe,
     describe=None,  # codes, format -> texts; None: world.text's
 ) -> list[str]:
-    "What a model reads of states, those before them included"
+    "The texts that a model reads of these transitions' states, with the texts of earlier states where the recipe asks"
     from craftax_nb.lm.prompt import observation_texts
 
     past = past_codes(dataset, at, recipe.history) if recipe.history else None
@@ -74,9 +74,10 @@ class Plan:
 
         keys = {bytes.fromhex(key) for key in dead}
         kept = np.array([not keys or text_key(text) not in keys for text in self.texts], bool)
-        rows = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)  # the last one is for -1
+        new_row = np.where(kept, np.cumsum(kept) - 1, -1)
+        new_row = np.append(new_row, -1).astype(np.int32)  # the last entry serves transitions that point to -1
         texts = [text for text, keep in zip(self.texts, kept) if keep]
-        return replace(self, texts=texts, pointer=rows[self.pointer])
+        return replace(self, texts=texts, pointer=new_row[self.pointer])
 
 # %% ../../nbs/labelling.plan.ipynb #8e9623f4
 def plan_labels(
@@ -95,9 +96,8 @@ def plan_labels(
         for text in new:
             row_of[text] = len(row_of)
         start, length = dataset.start[e], dataset.length[e]
-        pointer[start : start + length] = np.repeat([row_of[text] for text in texts], min(recipe.cadence, length))[
-            :length
-        ]
+        rows = np.repeat([row_of[text] for text in texts], min(recipe.cadence, length))
+        pointer[start : start + length] = rows[:length]
         states += len(texts)
     return Plan(list(row_of), pointer, states, len(dataset.length))
 
@@ -153,8 +153,8 @@ def matmul_speed(
     return 2 * n**3 / sorted(times)[2]
 
 # %% ../../nbs/labelling.plan.ipynb #87b2140e
-_prefill = {"cpu": 0.8, "cuda": 0.4}  # share of the matrix product's speed when reading
-_decode = {"cpu": 0.3, "cuda": 0.05}  # and when writing token by token
+_prefill = {"cpu": 0.8, "cuda": 0.4}  # share of the matrix product's speed that is reached when a prompt is read
+_decode = {"cpu": 0.3, "cuda": 0.05}  # the same when an answer is written, token by token
 
 
 def estimate(
@@ -189,7 +189,8 @@ def estimate(
 
 # %% ../../nbs/labelling.plan.ipynb #82c8662a
 def _mean_tokens(texts: list[str], recipe: Recipe, folder: Path, config) -> float:
-    "Tokens of a text, over a sample of at most about 64; a frame counts as an empty text, for a tower as its patches"
+    """Mean number of tokens of a text, over a sample of about 64. For a vision tower it is the number of a frame's
+    patches; for another model that is shown frames, the frame itself isn't counted"""
     from transformers import AutoTokenizer
 
     if hasattr(config, "num_channels"):
@@ -199,7 +200,8 @@ def _mean_tokens(texts: list[str], recipe: Recipe, folder: Path, config) -> floa
 
 
 def _operations(recipe: Recipe, folder: Path, config, read: float, device: str) -> float:
-    "Operations a text, at the matrix product's speed: to read it, and to write an answer and read that"
+    """Operations for a text, in those of a matrix product that take as long: to read the text and, where the recipe
+    generates tokens, to write them and read them again"""
     written = recipe.generated_tokens
     operations = 2 * layer_parameters(folder, recipe.layer) * (read + written) / _prefill[device]
     if written:

@@ -66,8 +66,8 @@ def label_sample(
     "Rows of some labels, ascending, and for each the first transition that points at it"
     labelled = np.flatnonzero(labels.pointer >= 0)
     rows, first = np.unique(labels.pointer[labelled], return_index=True)  # a view's labels have rows of others too
-    some = np.sort(np.random.default_rng(seed).permutation(len(rows))[:most])
-    return rows[some], labelled[first][some]
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:most])
+    return rows[chosen], labelled[first][chosen]
 
 
 def principal_components(
@@ -124,7 +124,8 @@ def generated_texts(
     seed: int = 0,  # of the draw
     describe=None,  # codes, format -> texts, as the labels were made with; None: world.text's
 ) -> pd.DataFrame:  # row (of the labels), episode, step, text, generated
-    "What the model wrote about each text, with the first state that the text is of; LabelError where it isn't kept"
+    """The text that the model generated for each label, with the first state that the label's text describes.
+    LabelError where generated text isn't kept"""
     from transformers import AutoTokenizer
 
     folder, recipe = labels.folder.parent / "continuations", labels.recipe
@@ -132,10 +133,8 @@ def generated_texts(
         reason = "its recipe generates no tokens" if not recipe.generated_tokens else f"{show_path(folder)} lacks it"
         raise LabelError(f"there is no generated text for the labels in {show_path(labels.folder)}: {reason}")
     rows, first = label_sample(labels, seed, most or len(labels))
-    texts, tokenizer = (
-        state_texts(dataset, first, recipe, describe),
-        AutoTokenizer.from_pretrained(model_folder(recipe.model)),
-    )
+    texts = state_texts(dataset, first, recipe, describe)
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(recipe.model))
     known = Continuations(folder, recipe).get([text_key(text) for text in texts])
     written = [tokenizer.decode(known.get(text_key(text), []), skip_special_tokens=True).strip() for text in texts]
     where = dict(row=rows, episode=dataset.episode_of[first], step=dataset.step_of[first])
@@ -185,9 +184,8 @@ def _label_row(name: str, folder: Path) -> tuple:
 
 
 def _recipe_note(recipe) -> str:
-    hashes, always = (
-        ("revision", "weights_hash", "prompt_hash", "text_hash"),
-        ("model", "layer", "positions", "pooling"),
-    )
+    "A recipe's main fields, and those that are not at their default, in a line"
+    hashes = ("revision", "weights_hash", "prompt_hash", "text_hash")
+    always = ("model", "layer", "positions", "pooling")
     values = {f.name: (getattr(recipe, f.name), f.default) for f in dataclasses.fields(recipe) if f.name not in hashes}
     return ", ".join(f"{k} {v}" for k, (v, default) in values.items() if k in always or v != default)

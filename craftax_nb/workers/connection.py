@@ -103,8 +103,8 @@ def __call__(self: RetryPolicy, call: Callable):  # call: without arguments
     from redis.retry import Retry
 
     failure_times = []
-    look = f"it gives up after {self.seconds:.0f} s; look at REDIS_URL and at the server's log"
-    waiting = Waiting(f"Redis at {self.where}", look, self.report)
+    advice = f"it gives up after {self.seconds:.0f} s; look at REDIS_URL and at the server's log"
+    waiting = Waiting(f"Redis at {self.where}", advice, self.report)
 
     def on_failure(error: Exception):
         failure_times.append(time.monotonic())

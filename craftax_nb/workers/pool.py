@@ -69,9 +69,9 @@ class LocalWorkers:
         logs: Path,  # folder for what they print
     ):
         self.config, self.queue, self.url, self.logs = config, queue, url, logs
-        self.deaths = self.failures = 0  # since a job ended last: of all kinds; with an error
-        self.early_failures, self.early_kills = [0] * number, [0] * number  # in a row, before the worker joined
-        self.due = [None] * number  # when a dead worker is started again
+        self.deaths = self.failures = 0  # since the last job ended: deaths of all kinds; deaths with an error
+        self.early_failures, self.early_kills = [0] * number, [0] * number  # of each worker, in a row, before it joined
+        self.due = [None] * number  # the time at which each dead worker is started again
         self.processes = [self._start(i) for i in range(number)]
 
     def _log_path(self, i: int) -> Path:
@@ -95,7 +95,7 @@ class LocalWorkers:
             end_process(process, grace=1.0)
 
     def job_ended(self):
-        "Deaths are counted anew"
+        "Sets the counts of deaths back to 0, because a job has ended"
         self.deaths = self.failures = 0
 
 # %% ../../nbs/workers.pool.ipynb #da0bce0a
@@ -112,7 +112,7 @@ def check(
     self: LocalWorkers,
     has_joined: Callable[[int], bool],  # whether the process with this id has joined the queue
     failures_allowed: int,  # in a row, without a job that ended
-    closed: bool = True,  # whether a worker may end well: the queue may be over
+    closed: bool = True,  # whether the queue may be closed, so that a worker may end with code 0
 ):
     "Starts dead workers again; raises LabelError when that is no use"
     for i, process in enumerate(self.processes):
@@ -144,7 +144,7 @@ def kill_silent(
     workers: dict[str, dict],  # of `Queue.workers`
     silence: float,  # seconds
 ):
-    "Kills those that hold a job but have been silent for so long: they hang, so that not even their heartbeat works"
+    "Kills workers that hold a job but have been silent for so long: they hang, heartbeat included"
     for process in self.processes:
         silent = [w for name, w in workers.items() if joined([name], process.pid) and w["idle"] > silence and w["held"]]
         if silent and process.poll() is None:

@@ -96,7 +96,7 @@ def _transaction(
 def put(
     self: Queue,
     jobs: dict[str, dict],  # {id: payload}
-    again: bool = False,  # they are lost: none waits or runs, whatever the ids that were added say
+    again: bool = False,  # the queue has lost these jobs: they are added although their ids are known
 ) -> int:  # how many were new
     "Adds jobs; one whose id was added before is left out, unless `again`"
     if again:
@@ -125,7 +125,7 @@ def take(
 
 @patch
 def _read_entry(self: Queue, entry: str, fields: dict, deliveries: int) -> QueuedJob | None:
-    "The job of an entry; one that is no job is removed, with a line, and should a job be lost by that it is put again"
+    "The job in an entry of the stream; None for an entry that holds none, which is reported and removed"
     try:
         payload = parse_record(fields.get("payload", ""), self.stream, "")
         return QueuedJob(entry, fields["id"], payload, deliveries)
@@ -309,7 +309,7 @@ def lead(self: Queue, seconds: int = 60):  # seconds for which this process then
     args = [[self.key("coordinator")], [self.consumer, "", seconds]]
     holder = self._send(self.scripts["lead"], *args)
     if holder and has_ended(holder):
-        args[1][1] = holder
+        args[1][1] = holder  # whose place the script lets this process take
         holder = self._send(self.scripts["lead"], *args)
     if holder:
         raise QueueError(
@@ -327,7 +327,7 @@ def resign(self: Queue):
 
 @patch
 def has_coordinator(self: Queue) -> bool:
-    "Whether a coordinator has shown within a minute that it lives"
+    "Whether a coordinator has shown within the last minute that it is alive"
     return bool(self._send(self.client.exists, self.key("coordinator")))
 
 # %% ../../nbs/workers.queue.ipynb #ea7cc797
@@ -363,7 +363,7 @@ def join(self: Queue):
 
 @patch
 def leave(self: Queue):
-    "Ends a worker's part in a queue that was closed: what it has written since then is kept for a day only"
+    "Ends a worker's part in a closed queue: keys that it wrote after the closing expire after a day"
     self._transaction(*(("expire", self.key(part), 86400) for part in self.keys))
 
 # %% ../../nbs/workers.queue.ipynb #bae7e8b6
