@@ -19,7 +19,7 @@ __all__ = ['SCHEMA', 'WORLD', 'SHARD', 'check_alike', 'step_problems', 'code_pro
 
 # %% ../../nbs/data.about.ipynb #befe67d8
 SCHEMA = 2  # the format's version; 2: codes hold flight and brightness
-WORLD = ("env_name", "craftax_version", "max_timesteps", "upstream_exact")  # what `shard.json` says of the game
+WORLD = ("env_name", "craftax_version", "max_timesteps", "upstream_exact")  # fields of `shard.json` about the game
 _AGAIN = "copy or collect the data set again"
 
 # %% ../../nbs/data.about.ipynb #961f7652
@@ -47,7 +47,11 @@ SHARD = FileSchema(
 )
 
 # %% ../../nbs/data.about.ipynb #3a32300a
-def check_alike(folder: str, names: list[str], about: list[dict]) -> None:  # names of the shards, and what they say
+def check_alike(
+    folder: str,  # of the data set, for messages
+    names: list[str],  # of the shards
+    about: list[dict],  # each shard's shard.json
+) -> None:
     "DatasetError if the shards are of different games, or if two hold the same episodes"
     first = {}
     for name, shard in zip(names, about, strict=True):
@@ -90,8 +94,8 @@ def step_problems(
             yield name, row, columns[name][row], expected
 
 # %% ../../nbs/data.about.ipynb #6de97989
-def _limits(spec: ObsSpec) -> dict:  # part -> its numbers are below this, and one that marks an unused place, or None
-    "What the bytes of a code may be"
+def _limits(spec: ObsSpec) -> dict:  # part of a code -> (limit, mark)
+    "A part's numbers must be below its limit, or be the mark of an unused place (None: it has none)"
     limits = {
         "blocks": (len(spec.block_names), DARK if spec.has_light else None),
         "items": (len(spec.item_names), None),

@@ -41,15 +41,15 @@ class ImportReport:
     source: str  # as a person would type it
     episodes: int = 0  # kept
     steps: int = 0  # of these
-    headless: list[int] = field(default_factory=lambda: [0, 0])  # episodes without a beginning, and their steps
-    lone: int = 0  # last steps of a stretch that have no observation after them
+    headless: list[int] = field(default_factory=lambda: [0, 0])  # dropped episodes without a beginning, and their steps
+    lone: int = 0  # dropped steps: the last ones of consecutive steps, with no observation after them
     skipped: dict[str, str] = field(default_factory=dict)  # column -> why it wasn't read
     lost: tuple[str, ...] = ()  # what the source doesn't hold
 
 # %% ../../nbs/data.imports.ipynb #c14f0785
 @contextlib.contextmanager
 def opened_source(file: Path) -> Iterator[None]:
-    "Reading a file inside the block; what a damaged one raises is an ImportDataError that names it"
+    "A file is read inside the block; an error of a damaged one becomes an ImportDataError that names it"
     try:
         yield
     except Exception as e:  # each library has kinds of its own; a cut zip asks for a place before the file
@@ -84,17 +84,17 @@ def lost_without(
     craftax_version: str = "unknown",
 ) -> tuple[str, ...]:
     "What no import can bring back from a source with these columns"
-    has = set(columns)
-    lost = {
-        "whether done was a termination or a truncation (taken for a termination)": "truncated" in has,
-        "the observation after the last step of an episode (the one before it stands there)": "next_codes" in has,
+    columns = set(columns)
+    is_known = {
+        "whether done was a termination or a truncation (taken for a termination)": "truncated" in columns,
+        "the observation after the last step of an episode (the one before it stands there)": "next_codes" in columns,
         "achievements (none is known)": False,
-        "log-probabilities of the actions (NaN)": "log_prob" in has,
-        "values (NaN)": "value" in has,
+        "log-probabilities of the actions (NaN)": "log_prob" in columns,
+        "values (NaN)": "value" in columns,
         "seeds": False,
         "the version of craftax": craftax_version != "unknown",
     }
-    return (*(what for what, is_there in lost.items() if not is_there), *LOST_BY_FLOATS)
+    return (*(what for what, known in is_known.items() if not known), *LOST_BY_FLOATS)
 
 # %% ../../nbs/data.imports.ipynb #93372509
 def cut_episodes(
@@ -102,7 +102,7 @@ def cut_episodes(
     where: str,  # file or episode, for messages
     report: ImportReport,  # is added to
 ) -> tuple[list[Episode], np.ndarray]:  # whole episodes; the rows that they hold
-    "Cuts a stretch of steps; next_codes, log_prob and value are optional. ImportDataError for bad rows"
+    "Cuts consecutive steps into episodes; next_codes, log_prob and value are optional. ImportDataError for bad rows"
     _check_columns(rows, where)
     truncated = np.asarray(rows.get("truncated", np.zeros(len(rows["action"]), bool)), bool)
     done = np.asarray(rows["terminated"] if "terminated" in rows else rows["done"], bool) | truncated
@@ -143,11 +143,13 @@ def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, ended: b
 
 
 def _last_code(rows: dict, row: int, ended: bool) -> np.ndarray:  # (1, width)
-    "The observation after an episode's last step; the one before it where only that of the next world is known"
+    """The observation after the step in `row`. Where only the next world's first observation is known, it is the one
+    before the step"""
+    before = rows["codes"][row : row + 1]
     if "next_codes" in rows:
         after = rows["next_codes"][row : row + 1]
-        return rows["codes"][row : row + 1] if ended and at_start(after)[0] else after
-    return rows["codes"][row : row + 1] if ended else rows["codes"][row + 1 : row + 2]
+        return before if ended and at_start(after)[0] else after
+    return before if ended else rows["codes"][row + 1 : row + 2]
 
 # %% ../../nbs/data.imports.ipynb #c421ae01
 def _check_columns(rows: dict, where: str) -> None:
@@ -168,7 +170,7 @@ def _check_columns(rows: dict, where: str) -> None:
 
 # %% ../../nbs/data.imports.ipynb #b8770b36
 def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:
-    "ImportDataError for rewards that are no numbers, actions that the game lacks, and steps that don't go on"
+    "ImportDataError for rewards that are no numbers, unknown actions, and steps that aren't of one episode"
     num_actions = World(ObsSpec.of(rows["codes"]).env_name).num_actions
     action, reward = np.asarray(rows["action"]), np.asarray(rows["reward"])
     if not np.isfinite(reward).all():

@@ -26,7 +26,7 @@ _AGAIN = SHARD.remedy
 
 def open_columns(
     shard: Path,  # a folder
-    about: dict,  # what its shard.json says
+    about: dict,  # its shard.json
 ) -> dict[str, np.ndarray]:  # every column by name, mapped into memory
     "The columns of a shard; DatasetError if one is missing, cut short, or of another shape or type than it should be"
     steps, episodes = about["transitions"], about["episodes"]
@@ -76,22 +76,24 @@ def _check_lengths(shard: Path, steps: int, length: np.ndarray) -> None:
 # %% ../../nbs/data.opening.ipynb #e082ae1c
 def verify_columns(
     shards: list[Path],
-    about: list[dict],  # what each shard.json says
+    about: list[dict],  # each shard's shard.json
     columns: list[dict[str, np.ndarray]],  # of each shard
 ) -> None:
     "DatasetError, naming shard and column, for a file that differs from its checksum or holds what the game doesn't"
     files = [
-        (shard / name, sha) for shard, says in zip(shards, about, strict=True) for name, sha in says["sha256"].items()
+        (shard / name, sha)
+        for shard, fields in zip(shards, about, strict=True)
+        for name, sha in fields["sha256"].items()
     ]
     sha256 = lambda file: sha256_of(file) if file.exists() else "missing"
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         digests = threads.map(sha256, [file for file, _ in files])
-        checks = threads.map(_check_numbers, shards, [says["env_name"] for says in about], columns)
+        checks = threads.map(_check_numbers, shards, [fields["env_name"] for fields in about], columns)
         for (file, expected), digest in zip(files, digests, strict=True):
             if digest != expected:
                 problem = f"{show_path(file)} is damaged: its checksum differs from the one in shard.json"
                 raise DatasetError(f"column {file.stem}: {problem}; {_AGAIN}")
-        list(checks)
+        list(checks)  # raises the error of a check that failed
 
 
 def _check_numbers(shard: Path, env_name: str, columns: dict[str, np.ndarray]) -> None:

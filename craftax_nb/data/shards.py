@@ -94,7 +94,7 @@ def add(
     self: EpisodeWriter,
     rollout: dict,  # (steps, envs, …) arrays: codes, next_codes, achievements, first and the columns of an episode
 ) -> None:
-    "Takes a rollout; `first` says where episodes begin, `next_codes` and `achievements` are of before a reset"
+    "Takes a rollout; `first` says where episodes begin, `next_codes` and `achievements` are those before a reset"
     rollout = {name: np.asarray(x) for name, x in rollout.items()}
     first, last = rollout.pop("first"), rollout["terminated"] | rollout["truncated"]
     if self.running is None:
@@ -114,7 +114,7 @@ def _take(self: EpisodeWriter, env: int, part: dict, first: bool, last: bool) ->
     pieces = self.running[env]
     if pieces or first:
         pieces.append(part)
-    else:
+    else:  # an episode is counted once, at its first piece
         self.dropped += not self.headless[env], len(part["action"])
     self.headless[env] = not pieces and not last
     if pieces and last:
@@ -159,7 +159,7 @@ def close(self: EpisodeWriter, step: int) -> None:
 # %% ../../nbs/data.shards.ipynb #da7d715f
 @patch
 def _restore(self: EpisodeWriter, step: int) -> None:
-    "Puts the folder and the running episodes back to where `commit(step)` left them; nothing to do after `close(step)`"
+    "Puts the folder and the running episodes back to where `commit(step)` left them; does nothing after `close(step)`"
     if (self.folder / f"shard-{step:09d}-cut").exists():
         return
     for shard in self.folder.glob("shard-*"):
@@ -181,9 +181,9 @@ def _restore(self: EpisodeWriter, step: int) -> None:
     self.running = [[] for _ in self.headless]
     for key, column in columns.items():
         env, _, name = key.partition(".")
-        pieces = self.running[int(env)]
-        pieces or pieces.append({})
-        pieces[0][name] = column
+        if not self.running[int(env)]:
+            self.running[int(env)].append({})
+        self.running[int(env)][0][name] = column
 
 # %% ../../nbs/data.shards.ipynb #2ef06ef3
 def _join(

@@ -60,7 +60,7 @@ def dataset_stats(
     data: Dataset,  # or a view
     block: int = 65_536,  # transitions read at a time
 ) -> DatasetStats:
-    "Counts what a data set holds, a block after the other, so that memory stays flat"
+    "Counts what a data set holds, one block of transitions after the other, so that memory use stays small"
     world, policy = World(data.env_name), policy_names(data)
     names, number = np.unique(policy.astype(str), return_inverse=True)
     episodes = pd.DataFrame({"policy": policy, "return": data.episode_return, "length": data.length})

@@ -79,6 +79,7 @@ class Texts:
             self._check_words(shard, folder, spot_checks)
 
     def _one(self, shard: int, row: int) -> str:
+        "The text of one row of a shard's codes"
         first = int(self._ends[shard][row - 1]) if row else 0
         return self._bytes[shard][first : int(self._ends[shard][row])].tobytes().decode()
 

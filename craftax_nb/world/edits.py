@@ -38,7 +38,7 @@ __all__ = ['NEVER_PLACED', 'PLANTS', 'RIPE_AGE', 'GROUND', 'LEAVES', 'place_bloc
            'scalar_range', 'set_achievement', 'set_scalar', 'stack', 'unstack']
 
 # %% ../../nbs/world.edits.ipynb #e9324c7a
-_all_ = [
+_all_ = [  # names of other modules that nbdev exports from here too, so that all edits are imported from one place
     "DIRECTIONS",
     "EditError",
     "Mob",

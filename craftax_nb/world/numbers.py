@@ -70,7 +70,7 @@ def _on_floor(state, spec: ObsSpec, value: int):
 
 # %% ../../nbs/world.numbers.ipynb #d1ef3e15
 def _boss(state, spec: ObsSpec, value: int):
-    "The necromancer's guard up or down"
+    "The state with the necromancer vulnerable (1) or guarded (0)"
     guards = [mob.name for mob in mobs(state) if mob.group in ("melee_mobs", "ranged_mobs")]
     if value and guards:
         raise EditError(f"the necromancer is guarded while {', '.join(guards)} live: `clear_mobs` first")
@@ -78,7 +78,7 @@ def _boss(state, spec: ObsSpec, value: int):
 
 # %% ../../nbs/world.numbers.ipynb #25916161
 def _ladder_open(state, spec: ObsSpec, value: int):
-    "The floor's ladder opened or closed: as many monsters killed as open it, or one too few"
+    "The state with the floor's ladder open (1) or blocked (0), by the number of monsters killed"
     needed, floor = full.MONSTERS_KILLED_TO_CLEAR_LEVEL, int(state.player_level)
     killed = int(state.monsters_killed[floor])
     killed = max(killed, needed) if value else min(killed, needed - 1)
@@ -107,7 +107,7 @@ def _books_found(state):
 
 # %% ../../nbs/world.numbers.ipynb #b517a763
 def write_scalar(state, spec: ObsSpec, name: str, value):
-    "The state with one number changed; what the rules say of the number itself is not checked"
+    "The state with one number changed; that the number lies in `scalar_range` is not checked"
     derived = {"light": _at_light, "floor": _on_floor, "boss_vulnerable": _boss, "ladder_open": _ladder_open}
     if name in derived:
         return derived[name](state, spec, value)

@@ -30,12 +30,17 @@ __all__ = ['state_of']
 # %% ../../nbs/world.rebuild.ipynb #eef42e10
 def _standing(spec, parts: Unpacked, size: tuple[int, int]) -> np.ndarray:  # (2,) int32
     "The player's tile on a map of `size`, as near to its edges as the view shows it"
-    outside, at = parts.blocks == spec.block_names.index("out_of_bounds"), []
+    outside, tile = parts.blocks == spec.block_names.index("out_of_bounds"), []
     for axis in (0, 1):
-        beyond, half = outside.all(1 - axis), spec.map_shape[axis] // 2
+        beyond, half = outside.all(1 - axis), spec.map_shape[axis] // 2  # rows or columns beyond the map's edge
         before, after = int(beyond.argmin()), int(beyond[::-1].argmin())
-        at.append(half - before if before else size[axis] - 1 - half + after if after else size[axis] // 2)
-    return np.array(at, np.int32)
+        if before:
+            tile.append(half - before)
+        elif after:
+            tile.append(size[axis] - 1 - half + after)
+        else:
+            tile.append(size[axis] // 2)
+    return np.array(tile, np.int32)
 
 # %% ../../nbs/world.rebuild.ipynb #99a3cbd9
 def _with_plants(state, spec, parts: Unpacked, corner: np.ndarray):

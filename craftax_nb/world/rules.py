@@ -261,7 +261,7 @@ def points(state) -> int:
 
 # %% ../../nbs/world.rules.ipynb #102e36cb
 def _most(state) -> dict[str, float]:
-    "The greatest value of every number of Craftax that others bound; the least is 0, but for attributes"
+    "The greatest value of each number of Craftax that depends on other numbers; their least is 0, except attributes'"
     attribute = {n: int(getattr(state, f"player_{n}")) for n in ATTRIBUTES}
     held, spells = state.inventory, np.asarray(state.learned_spells).astype(int)
     last = int(state.player_level) == len(state.map) - 1
@@ -312,7 +312,7 @@ TIERS = ("wood", "stone", "iron", "diamond")
 
 
 def _lasting_full(state) -> dict[str, bool]:
-    "Achievements of Craftax that a state shows exactly if they were reached"
+    "Achievements of Craftax that leave a lasting trace: whether the state has it, which it has exactly if reached"
     held, armour = state.inventory, np.asarray(state.inventory.armour)
     tools = [(tool, tier, i) for tool in ("pickaxe", "sword") for i, tier in enumerate(TIERS)]
     return {
