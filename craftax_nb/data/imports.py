@@ -201,8 +201,8 @@ def whole_data(
     folder = resolve(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        what = "episodes already" if any(folder.glob("shard-*")) else "something else"
-        raise ImportDataError(f"{show_path(folder)} holds {what}; give another folder")
+        contents = "episodes already" if any(folder.glob("shard-*")) else "something else"
+        raise ImportDataError(f"{show_path(folder)} holds {contents}; give another folder")
     with whole_folder(folder) as new:
         yield new
 

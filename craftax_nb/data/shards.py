@@ -165,10 +165,21 @@ def _restore(self: EpisodeWriter, step: int) -> None:
     for shard in self.folder.glob("shard-*"):
         if SHARD.read(shard / "shard.json")["step"] > step or shard.name.endswith("-cut"):
             remove_whole(shard)
-    file = self.folder / f"running-{step:09d}.npz"
+    columns = _read_running(self.folder / f"running-{step:09d}.npz", step)
+    self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
+    self.running = [[] for _ in self.headless]
+    for key, column in columns.items():
+        env, _, name = key.partition(".")
+        if not self.running[int(env)]:
+            self.running[int(env)].append({})
+        self.running[int(env)][0][name] = column
+
+
+def _read_running(file: Path, step: int) -> dict[str, np.ndarray]:
+    "The episodes that were running at `commit(step)`, as arrays; ValueError or DatasetError where they can't be read"
     if not file.exists():
         raise ValueError(
-            f"{show_path(self.folder)} has no {file.name}: it can't go on from step {step}; start with a new folder"
+            f"{show_path(file.parent)} has no {file.name}: it can't go on from step {step}; start with a new folder"
         )
     try:
         with np.load(file) as saved:
@@ -177,13 +188,7 @@ def _restore(self: EpisodeWriter, step: int) -> None:
         raise DatasetError(f"{show_path(file)} is damaged ({e}); start with a new folder") from None
     if "headless" not in columns:
         raise ValueError(f"{show_path(file)} doesn't say where its episodes begin; start with a new folder")
-    self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
-    self.running = [[] for _ in self.headless]
-    for key, column in columns.items():
-        env, _, name = key.partition(".")
-        if not self.running[int(env)]:
-            self.running[int(env)].append({})
-        self.running[int(env)][0][name] = column
+    return columns
 
 # %% ../../nbs/data.shards.ipynb #2ef06ef3
 def _join(

@@ -208,12 +208,10 @@ def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[s
         with opened_source(Path(where)):  # it may be of another shape than a table of steps
             names = known_names(table.column_names, where, report)
             columns = {here: table[there].combine_chunks() for here, there in names.items()}
-            if hasattr(columns["reward"].type, "value_type"):
+            if hasattr(columns["reward"].type, "value_type"):  # lists: an episode a row
                 for row in range(len(table)):
-                    yield (
-                        f"{where}, row {row}",
-                        {n: _numpy(x[row].values) for n, x in columns.items() if n != "episode"},
-                    )
+                    episode = {name: _numpy(x[row].values) for name, x in columns.items() if name != "episode"}
+                    yield f"{where}, row {row}", episode
                 continue
             rows = {name: _numpy(column) for name, column in columns.items()}
             rows = {name: np.concatenate([rest[name], x]) for name, x in rows.items()} if rest else rows

@@ -121,5 +121,5 @@ def _check_words(self: Texts, shard: int, folder: Path, spot_checks: int) -> Non
 # %% ../../nbs/data.texts.ipynb #67d010f8
 def text_formats(data: Dataset) -> list[str]:  # those that every shard holds
     "The text columns of a data set"
-    has = lambda name: all((shard / f"text-{name}" / "text.json").exists() for shard in data.shards)
-    return [name for name in TEXT_FORMATS if has(name)]
+    in_all_shards = lambda name: all((shard / f"text-{name}" / "text.json").exists() for shard in data.shards)
+    return [name for name in TEXT_FORMATS if in_all_shards(name)]

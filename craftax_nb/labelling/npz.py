@@ -217,10 +217,11 @@ def check_npz_memory(
             read = [shape_and_type for name, shape_and_type in _columns_of(npz).items() if name in _READ]
         held = held * joined + sum(math.prod(shape) * dtype.itemsize for shape, dtype in read)
         if held > memory:
-            what = "the files up to " * joined + show_path(path)
+            files = f"the files up to {show_path(path)}" if joined else show_path(path)
+            advice = "import without joined, or cut it" if joined else "cut it"
             raise NpzError(
-                f"{what} would take {size_words(held)}, this machine has {size_words(memory)} of memory; "
-                f"{'import without joined, or ' * joined}cut it into smaller files"
+                f"{files} would take {size_words(held)}, this machine has {size_words(memory)} of memory; "
+                f"{advice} into smaller files"
             )
 
 # %% ../../nbs/labelling.npz.ipynb #3173d97a

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Backend', 'batches', 'common_beginning', 'torch_threads', 'lower_layers', 'default_batch_tokens', 'end_ids',
-           'until_end', 'Decoder', 'gumbel_noise', 'TextEncoder', 'is_encoder', 'tower_config']
+           'until_end', 'Decoder', 'repeated_cache', 'gumbel_noise', 'TextEncoder', 'is_encoder', 'tower_config']
 
 # %% ../../nbs/lm.backends.ipynb #5b326def
 import contextlib
@@ -115,8 +115,8 @@ class Decoder:
         from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig
 
         kind = AutoModelForCausalLM if recipe.generated_tokens else AutoModel
-        how = dict(dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa")
-        model = kind.from_pretrained(model_folder(recipe.model), **how).eval().to(device)
+        options = dict(dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa")
+        model = kind.from_pretrained(model_folder(recipe.model), **options).eval().to(device)
         self.lm, self.model = (model, model.model) if recipe.generated_tokens else (None, model)
         if not (hasattr(self.model, "layers") and hasattr(self.model, "norm")):
             name = f"{recipe.model}, a {type(model).__name__}"
@@ -152,13 +152,15 @@ def _read_prefix(self: Decoder, prefix: list[int]):
     self.prefix_tokens_computed += len(rest)
 
 # %% ../../nbs/lm.backends.ipynb #86a99363
-@patch
-def _cache(self: Decoder, rows: int):
-    "The prefix's keys and values as a cache of transformers, repeated for each of the batch's rows"
+def repeated_cache(
+    layers: list[tuple[torch.Tensor, torch.Tensor]],  # keys and values of each layer, (1, heads, tokens, width)
+    rows: int,
+):  # transformers.DynamicCache
+    "A cache that holds these keys and values for each row of a batch, without copying them"
     from transformers import DynamicCache
 
     cache = DynamicCache()
-    for i, (k, v) in enumerate(self._prefix_cache):
+    for i, (k, v) in enumerate(layers):
         cache.update(k.expand(rows, -1, -1, -1), v.expand(rows, -1, -1, -1), i)
     return cache
 
@@ -171,7 +173,9 @@ def _forward(self: Decoder, model, rows: list[list[int]], past: int):
     if not past:
         return model(input_ids=x, use_cache=False)
     positions = torch.arange(past, past + width, device=self.device)[None].expand(len(rows), -1)
-    return model(input_ids=x, position_ids=positions, cache=self._cache(len(rows)), use_cache=True)
+    return model(
+        input_ids=x, position_ids=positions, cache=repeated_cache(self._prefix_cache, len(rows)), use_cache=True
+    )
 
 
 @patch
@@ -241,7 +245,7 @@ def _continue(
     mask = [[1] * cached + [0] * (width - len(row)) + [1] * (len(row) - cached) for row in rows]
     ids, mask = (torch.tensor(x, device=self.device) for x in (padded, mask))
     defaults = dict(do_sample=False, eos_token_id=self.ends or None, pad_token_id=pad, return_dict_in_generate=True)
-    options = dict(cache=self._cache(len(rows))) if cached else {}
+    options = dict(cache=repeated_cache(self._prefix_cache, len(rows))) if cached else {}
     if allowed:
         options["prefix_allowed_tokens_fn"] = lambda row, x: allowed(x[width:].tolist())
     if draw:

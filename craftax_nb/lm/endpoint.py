@@ -66,8 +66,9 @@ class OpenAIEngine:
         self.url, self.timeout, self.retries = url if parts.path else f"{url}/v1", timeout, retries
         local = parts.hostname in ("localhost", "::1") or parts.hostname.startswith("127.")
         http = openai.DefaultHttpxClient(trust_env=not local)  # no proxy between this machine and itself
-        how = dict(timeout=openai.Timeout(timeout, connect=min(timeout, 10.0)), max_retries=retries, http_client=http)
-        self.client = openai.OpenAI(base_url=self.url, api_key=engine_key(url) or "none", **how)
+        limit = openai.Timeout(timeout, connect=min(timeout, 10.0))
+        options = dict(timeout=limit, max_retries=retries, http_client=http)
+        self.client = openai.OpenAI(base_url=self.url, api_key=engine_key(url) or "none", **options)
         self.concurrency, self.refused = concurrency, set()  # refused: options that the endpoint doesn't take
         self.name = self.model = model or self._only_model()
         self._tokenizer_name, self._tokenizer = tokenizer or self.model, None
@@ -118,8 +119,8 @@ def _only_model(self: OpenAIEngine) -> str:
     with self._asking():
         names = [model.id for model in self.client.models.list().data]
     if len(names) != 1:
-        has = ", ".join(names[:8]) or "none"
-        raise EngineError(f"engine {self.url} has {len(names)} models ({has}); give one of them as model")
+        listed = ", ".join(names[:8]) or "none"
+        raise EngineError(f"engine {self.url} has {len(names)} models ({listed}); give one of them as model")
     return names[0]
 
 # %% ../../nbs/lm.endpoint.ipynb #03c131cb
@@ -290,14 +291,14 @@ def _score(self: OpenAIEngine, ids: list[int], answers: list[list[int]]) -> Scor
     import openai
 
     prompts = [[*ids, *answer] for answer in answers]
-    how = dict(max_tokens=1, temperature=0.0, echo=True, logprobs=1)
+    options = dict(max_tokens=1, temperature=0.0, echo=True, logprobs=1)
     refused = (
         openai.BadRequestError,
         openai.NotFoundError,
         openai.UnprocessableEntityError,
     )
     try:
-        out = self.client.completions.create(model=self.model, prompt=prompts, **how)
+        out = self.client.completions.create(model=self.model, prompt=prompts, **options)
     except refused as e:
         raise EngineCant(_cant_score(self.url, f"{e.status_code}, {_reason(e)}")) from None
     rows = {choice.index: choice.logprobs.token_logprobs if choice.logprobs else [] for choice in out.choices}

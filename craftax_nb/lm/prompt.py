@@ -84,13 +84,13 @@ def chat_text(
 
     if not getattr(tokenizer, "chat_template", None):
         return "\n\n".join(m["content"] for m in messages) + "\n"
-    how = dict(tokenize=False, add_generation_prompt=True, enable_thinking=thinking)
+    options = dict(tokenize=False, add_generation_prompt=True, enable_thinking=thinking)
     try:
-        return tokenizer.apply_chat_template(messages, **how)
+        return tokenizer.apply_chat_template(messages, **options)
     except TemplateError:
         system, user, *rest = messages
         first = {**user, "content": f"{system['content']}\n\n{user['content']}"}
-        return tokenizer.apply_chat_template([first, *rest], **how)
+        return tokenizer.apply_chat_template([first, *rest], **options)
 
 # %% ../../nbs/lm.prompt.ipynb #3451b763
 def render(

@@ -178,10 +178,10 @@ class FrameDecoder:
         folder = model_folder(recipe.model)
         if (kind := AutoConfig.from_pretrained(folder).model_type) != "qwen3_vl":
             expected = "expected a qwen3_vl such as Qwen/Qwen3-VL-4B-Instruct"
-            what = f"text_format is {recipe.text_format!r} but model {recipe.model} is a {kind}"
-            raise RecipeError(f"recipe: {what}, {expected}")
-        how = dict(dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa")
-        self.lm = AutoModelForImageTextToText.from_pretrained(folder, **how).eval().to(device)
+            problem = f"text_format is {recipe.text_format!r} but model {recipe.model} is a {kind}"
+            raise RecipeError(f"recipe: {problem}, {expected}")
+        options = dict(dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa")
+        self.lm = AutoModelForImageTextToText.from_pretrained(folder, **options).eval().to(device)
         self.model, self.device, self.threads = self.lm.model, device, threads
         self.dim = self.model.config.get_text_config().hidden_size * recipe.vectors
         self.batch_tokens = batch_tokens or default_batch_tokens(device)
@@ -208,12 +208,12 @@ class FrameDecoder:
 @torch.inference_mode()
 def encode(self: FrameDecoder, tokens: FrameTokens, recipe: Recipe) -> np.ndarray:
     "Hidden states (n, dim) float32, in the order of the tokens"
-    out, at = [None] * len(tokens), pooled(tokens, recipe)
+    out, positions = [None] * len(tokens), pooled(tokens, recipe)
     with torch_threads(self.threads), lower_layers(self.model.language_model, recipe.layer):
         for batch in batches(list(map(len, tokens.ids)), self.batch_tokens):
             states = self.model(**self._inputs(tokens.take(batch)), use_cache=False).last_hidden_state
             for row, i in enumerate(batch):
-                out[i] = pool(states[row], at[i], recipe.pooling).cpu().numpy()
+                out[i] = pool(states[row], positions[i], recipe.pooling).cpu().numpy()
     return np.stack(out) if out else np.zeros((0, self.dim), np.float32)
 
 # %% ../../nbs/lm.vision.ipynb #6b3ad09b

@@ -253,8 +253,8 @@ def generate(self: VllmExtract, tokens: Tokens, max_tokens: int) -> list[list[in
             f"max_model_len {room}: raise it, or generate fewer"
         )
     ends = dict(ignore_eos=True, stop_token_ids=end_tokens(self.folder))
-    how = SamplingParams(max_tokens=max_tokens, temperature=0, detokenize=False, **ends)
-    outputs = self._llm.generate([{"prompt_token_ids": ids} for ids in tokens.ids], how, use_tqdm=False)
+    greedy = SamplingParams(max_tokens=max_tokens, temperature=0, detokenize=False, **ends)
+    outputs = self._llm.generate([{"prompt_token_ids": ids} for ids in tokens.ids], greedy, use_tqdm=False)
     return [list(x.outputs[0].token_ids) for x in outputs]
 
 # %% ../../nbs/lm.vllm.ipynb #a1f1df4c

@@ -106,6 +106,19 @@ def start(
         return start_slots(UniformPolicy(0), states, keys, world=self.world, history=self.history)
     return start_slots(self.policy, states, keys, world=self.world, history=self.history)
 
+
+@patch
+def start_from(
+    self: EpisodePlayer,
+    states,  # of n environments, at most as many as a block has slots
+    keys: jax.Array,  # (n,) the random key of each
+    episodes: np.ndarray,  # (n,) int, a number for each, by which it is known
+) -> None:
+    "Begins episodes with given states, in the first slots of the first block"
+    slots = np.arange(len(episodes))
+    self.put(0, slots, self.start(states, keys), slots)
+    self.slot_episode[0, slots] = episodes
+
 # %% ../../nbs/play.episodes.ipynb #bdafc69c
 @patch
 def start_episodes(

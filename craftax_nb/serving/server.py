@@ -177,6 +177,18 @@ def _load(recipe: Recipe, args: argparse.Namespace):  # Labeller
     return Labeller(extractor.recipe, extractor=extractor, accept_unrecorded_words=words)
 
 # %% ../../nbs/serving.server.ipynb #b09ac943
+def _print_address(args: argparse.Namespace, port: int, has_token: bool, model: str) -> None:
+    "Says where the server listens, for whom, and how to reach it encrypted"
+    addresses = " or ".join(server_addresses(args.host, port))
+    addresses = addresses.replace("http://", "https://") if args.key else addresses
+    from_others = f"from other nodes, {'with the token' if has_token else 'without a token'}"
+    reach = "from this machine" if is_loopback(args.host) else from_others
+    print(f"label server on {addresses}, {reach}; {model} is loading", flush=True)
+    if not (args.key or is_loopback(args.host)):
+        tunnel = f"ssh -N -L {port}:localhost:{port} {socket.gethostname()}"
+        print(f"not encrypted; through a tunnel it is: {tunnel}, then http://localhost:{port}; or --certificate, --key")
+
+
 def main(argv: list[str] | None = None) -> int:  # exit code
     "Serves until SIGTERM or SIGINT; then answers the requests that wait and ends with 0"
     args = _arguments(argv)
@@ -190,15 +202,7 @@ def main(argv: list[str] | None = None) -> int:  # exit code
     except (RecipeError, ServerError, ModelError, ValueError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 2
-    port = sock.getsockname()[1]
-    where = " or ".join(server_addresses(args.host, port))
-    where = where.replace("http://", "https://") if args.key else where
-    from_others = f"from other nodes, {'with the token' if token else 'without a token'}"
-    reach = "from this machine" if is_loopback(args.host) else from_others
-    print(f"label server on {where}, {reach}; {recipe.model} is loading", flush=True)
-    if not (args.key or is_loopback(args.host)):
-        tunnel = f"ssh -N -L {port}:localhost:{port} {socket.gethostname()}"
-        print(f"not encrypted; through a tunnel it is: {tunnel}, then http://localhost:{port}; or --certificate, --key")
+    _print_address(args, sock.getsockname()[1], bool(token), recipe.model)
     batcher = Batcher(lambda: _load(recipe, args), args.max_states)
     names = {"localhost", args.host, *args.allow_host}
     names |= set() if is_loopback(args.host) else {socket.gethostname(), socket.getfqdn()}

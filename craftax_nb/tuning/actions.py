@@ -100,9 +100,7 @@ class ActionSettings:
 def _played_return(player: EpisodePlayer, states, keys, action: int, horizon: int, gamma: float) -> np.ndarray:
     "The discounted return of one action in each of 32 states, (32,)"
     player.policy = player.policy.replace(action=np.int32(action))
-    slots = np.arange(WORLDS_AT_ONCE)
-    player.put(0, slots, player.start(states, keys), slots)
-    player.slot_episode[0] = slots
+    player.start_from(states, keys, np.arange(WORLDS_AT_ONCE))
     out, clock = np.zeros(WORLDS_AT_ONCE), 0
     while clock < horizon:
         steps = min(SEGMENT, horizon - clock)
@@ -183,10 +181,8 @@ def _walk(settings: ActionSettings, world: World, agent, batch: int):
     "Plays 32 worlds; yields code, returns of all actions, and the world's number for the states on the way"
     walker = EpisodePlayer(agent, world, settings.seed, WORLDS_AT_ONCE)
     player = EpisodePlayer(agent, world, settings.seed, WORLDS_AT_ONCE)
-    first, slots = WORLDS_AT_ONCE * batch, np.arange(WORLDS_AT_ONCE)
-    fresh = walker.start(fresh_worlds(world, settings.seed, batch), episode_keys(settings.seed, first + slots))
-    walker.put(0, slots, fresh, slots)
-    walker.slot_episode[0] = first + slots
+    numbers = WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE)  # of the worlds
+    walker.start_from(fresh_worlds(world, settings.seed, batch), episode_keys(settings.seed, numbers), numbers)
     for look in range(settings.looks):
         for start in range(0, settings.stride, SEGMENT):
             walker.advance(min(SEGMENT, settings.stride - start), world.max_timesteps)
@@ -194,9 +190,8 @@ def _walk(settings: ActionSettings, world: World, agent, batch: int):
         alive, codes = np.asarray(block.alive), np.asarray(block.codes)
         if not alive.any():
             return
-        numbers = (first + slots) * settings.looks + look
-        returns = action_returns(player, block.states, numbers, settings)
-        yield from ((codes[i], returns[i], first + i) for i in np.flatnonzero(alive))
+        returns = action_returns(player, block.states, numbers * settings.looks + look, settings)
+        yield from ((codes[i], returns[i], numbers[i]) for i in np.flatnonzero(alive))
 
 # %% ../../nbs/tuning.actions.ipynb #20300f2e
 def kept_arrays(

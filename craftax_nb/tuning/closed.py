@@ -15,7 +15,7 @@ from fastcore.basics import patch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..lm.backends import common_beginning
+from ..lm.backends import common_beginning, repeated_cache
 from ..lm.prompt import chat_text
 from .tasks import Question, TaskError
 
@@ -150,23 +150,14 @@ def _read(model, prompts: ClosedPrompts, which: Sequence[int]) -> Tensor:  # (n,
     with _only_layers(model, slice(first, None)):
         if len(source.shared):
             model.model(**_inputs([source.shared], model.device), cache=cache, use_cache=True)
-        cache = _repeated(cache, len(which), first)
+        # The first layers are left out and have no keys. They get those of the first layer that is there, because
+        # transformers may read the number of cached tokens from any of them.
+        layers = [cache.layers[max(i, first)] for i in range(len(cache.layers))]
+        cache = repeated_cache([(layer.keys, layer.values) for layer in layers], len(which))
         x, past = _inputs([source.rest[i] for i in which], model.device), len(source.shared)
         width = next(iter(x.values())).shape[1]
         positions = torch.arange(past, past + width, device=model.device)[None].expand(len(which), -1)
         return model.model(**x, position_ids=positions, cache=cache, use_cache=True).last_hidden_state
-
-
-def _repeated(cache, rows: int, first: int):
-    """One row's keys and values for many rows. Layers before `first` are left out and have none; they get those of
-    layer `first`, because transformers may read the number of cached tokens from them"""
-    from transformers import DynamicCache
-
-    out = DynamicCache()
-    for i in range(len(cache.layers)):
-        layer = cache.layers[max(i, first)]
-        out.update(layer.keys.expand(rows, -1, -1, -1), layer.values.expand(rows, -1, -1, -1), i)
-    return out
 
 # %% ../../nbs/tuning.closed.ipynb #fabb72af
 def answer_log_probs(

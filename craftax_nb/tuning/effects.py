@@ -59,9 +59,7 @@ HORIZONS = (2, 4, 8)  # numbers of steps after which rewards are compared
 
 def _gained(player: EpisodePlayer, states: list, keys: jax.Array) -> np.ndarray:  # (states, horizons)
     "The sum of rewards up to each horizon, from as many states as the player has slots"
-    slots = np.arange(len(states))
-    player.put(0, slots, player.start(stack(states), keys), slots)
-    player.slot_episode[0] = slots
+    player.start_from(stack(states), keys, np.arange(len(states)))
     record = player.advance(max(HORIZONS), max(HORIZONS) + 1)[0]
     reward = np.where(record.alive, record.reward, 0).astype(np.float64)
     return reward.cumsum(0)[np.array(HORIZONS) - 1].T

@@ -90,9 +90,7 @@ def play_groups(
     if player.size < n:
         most = f"expected at most {player.size}: give fewer states, or fewer num_generations"
         raise TaskError(f"{n} plays at once, {most}")
-    fresh = player.start(stack([states[i // settings.num_generations] for i in plays]), episode_keys(seed, plays))
-    player.put(0, plays, fresh, plays)
-    player.slot_episode[0, :n] = plays
+    player.start_from(stack([states[i // settings.num_generations] for i in plays]), episode_keys(seed, plays), plays)
     record = player.advance(settings.turns, settings.turns)[0]
     reward = np.where(np.asarray(record.alive), np.asarray(record.reward), 0).astype(np.float64)
     returns = settings.gamma ** np.arange(len(reward)) @ reward

@@ -65,8 +65,8 @@ class JobList:
 
     def absent(self) -> list[str]:
         "The jobs that have no chunk and aren't dead"
-        there = {name.removesuffix(".safetensors") for name in os.listdir(self.partial / "done")}
-        return [name for name in self.jobs if name not in there and name not in self.dead]
+        done = {name.removesuffix(".safetensors") for name in os.listdir(self.partial / "done")}
+        return [name for name in self.jobs if name not in done and name not in self.dead]
 
     def divide(self, name: str) -> dict[str, dict]:  # {name: payload}
         "Replaces a job by one job for each of its texts, and returns these"

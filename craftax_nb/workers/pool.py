@@ -21,6 +21,7 @@ from ..jobs.files import show_path
 from ..jobs.processes import end_process, start_process
 from ..labelling.chunks import LabelError
 from ..lm.gpus import GpuPlan
+from .connection import last_line
 
 # %% ../../nbs/workers.pool.ipynb #87f9df83
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def _count_death(self: LocalWorkers, i: int, code: int, joined: bool, failures_a
     self.early_kills[i] = 0 if joined else self.early_kills[i] + killed
     if code == 3 or self.early_failures[i] > 1 or self.early_kills[i] > 20 or self.failures > failures_allowed:
         log = show_path(self._log_path(i))
-        raise LabelError(f"worker {i} ended with code {code}: {self._last_line(i)} (log: {log})")
+        raise LabelError(f"worker {i} ended with code {code}: {self._why_ended(i)} (log: {log})")
 
 # %% ../../nbs/workers.pool.ipynb #45395bdd
 @patch
@@ -152,7 +153,7 @@ def kill_silent(
 
 # %% ../../nbs/workers.pool.ipynb #e552c934
 @patch
-def _last_line(self: LocalWorkers, i: int) -> str:
+def _why_ended(self: LocalWorkers, i: int) -> str:
     "The last line of a worker's log, or why nothing can be written there"
     probe = self.logs / f".probe.tmp-{os.getpid()}"
     try:
@@ -164,8 +165,7 @@ def _last_line(self: LocalWorkers, i: int) -> str:
         )
     finally:
         probe.unlink(missing_ok=True)
-    lines = self._log_path(i).read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "its log is empty"
+    return last_line(self._log_path(i))
 
 # %% ../../nbs/workers.pool.ipynb #093e77c7
 class Stopped(RuntimeError):

@@ -64,9 +64,9 @@ RIPE_AGE = 600  # steps, as in upstream's `update_plants`
 
 
 def _plant(state, tile, block: str, floor):
-    "The state with the slot of a plant at `tile` taken or freed"
-    here = (state.growing_plants_positions == tile).all(-1) & (floor in ((), (0,)))
-    mask = state.growing_plants_mask & ~here
+    "The state with the plant slot of `tile` freed, and taken anew if `block` is a plant"
+    at_tile = (state.growing_plants_positions == tile).all(-1) & (floor in ((), (0,)))
+    mask = state.growing_plants_mask & ~at_tile
     age, positions = np.where(mask, state.growing_plants_age, 0), state.growing_plants_positions
     if block in PLANTS:
         if floor not in ((), (0,)):
@@ -151,15 +151,19 @@ def move_block(
     state, _, _ = opened(state)
     block, age = _block_at(state, start), None
     if block in PLANTS:
-        here = state.growing_plants_mask & (state.growing_plants_positions == tile_at(state, start)).all(-1)
-        age = state.growing_plants_age[here.argmax()] if here.any() else None
+        slot = _plant_slots(state, start)
+        age = state.growing_plants_age[slot.argmax()] if slot.any() else None
     if block != "necromancer":
         state = remove_block(state, start)
     state = place_block(state, block, to)
     if age is None:
         return state
-    here = state.growing_plants_mask & (state.growing_plants_positions == tile_at(state, to)).all(-1)
-    return state.replace(growing_plants_age=np.where(here, age, state.growing_plants_age))
+    return state.replace(growing_plants_age=np.where(_plant_slots(state, to), age, state.growing_plants_age))
+
+
+def _plant_slots(state, where) -> np.ndarray:  # (slots,) bool
+    "Which of the state's plant slots holds the plant at an offset from the player"
+    return state.growing_plants_mask & (state.growing_plants_positions == tile_at(state, where)).all(-1)
 
 # %% ../../nbs/world.edits.ipynb #33a77db1
 def _torches(shape, tiles) -> np.ndarray:

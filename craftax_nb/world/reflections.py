@@ -10,6 +10,7 @@ from functools import cache
 import jax.numpy as jnp
 import numpy as np
 
+from .codes import _xp
 from .layout import EMPTY, ObsSpec
 
 # %% auto #0
@@ -17,11 +18,6 @@ __all__ = ['REFLECTIONS', 'reflect_actions', 'reflect_codes']
 
 # %% ../../nbs/world.reflections.ipynb #5932262f
 REFLECTIONS = ("none", "left and right", "up and down", "both")
-
-
-def _xp(x):
-    "The library of an array: numpy or jax.numpy"
-    return np if isinstance(x, np.ndarray) else jnp
 
 # %% ../../nbs/world.reflections.ipynb #baac21a2
 @cache

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
+from .codes import _xp
 from .env import World, _strong, _upstream
 from .layout import CLASSIC, FULL, ObsSpec
 
@@ -105,7 +106,7 @@ def _names_table(
 
 def _renamed(spec: ObsSpec, codes, table: np.ndarray):  # numpy or jax, (…, width) uint8, as `codes` is
     "The codes with each block under the name that the table gives it"
-    blocks, xp = spec.slices["blocks"], np if isinstance(codes, np.ndarray) else jnp
+    blocks, xp = spec.slices["blocks"], _xp(codes)
     return xp.concatenate([xp.asarray(table)[codes[..., blocks]], codes[..., blocks.stop :]], -1)
 
 # %% ../../nbs/world.shifts.ipynb #d6731b16
