@@ -67,18 +67,15 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, at):
         if isinstance(at, tuple):  # rows, and an index into each of them
-            first, *rest = at
-            one_row = not isinstance(first, slice) and np.ndim(first) == 0
-            return self[first][tuple(rest) if one_row else (slice(None), *rest)]
+            one_row = not isinstance(at[0], slice) and np.ndim(at[0]) == 0
+            return self[at[0]][at[1:] if one_row else (slice(None), *at[1:])]
         rows = checked_rows(at, len(self))
         flat = rows.ravel() if self.rows_of is None else self.rows_of(rows.ravel())
         return gather(self.parts, self.starts, flat).reshape(rows.shape + self.shape[1:])[()]
 
     def __array__(self, dtype=None, copy=None):
-        if self.rows_of:
-            whole = self[:]
-        else:
-            whole = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+        parts = [self[:]] if self.rows_of else self.parts
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return whole.astype(dtype or self.dtype, copy=bool(copy))
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):

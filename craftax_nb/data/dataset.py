@@ -73,25 +73,25 @@ def env_name(self: Dataset) -> str:
     "The game's name, as `World` takes it"
     return self.about[0]["env_name"]
 
-
+# %% ../../nbs/data.dataset.ipynb #0fd8cf45
 @patch(as_prop=True)
 def spec(self: Dataset) -> ObsSpec:
     "The layout of its codes"
     return ObsSpec.of(self.env_name)
 
-
+# %% ../../nbs/data.dataset.ipynb #f0135475
 @patch(as_prop=True)
 def craftax_version(self: Dataset) -> str:
     "The version of the game that was played, or unknown"
     return self.about[0]["craftax_version"]
 
-
+# %% ../../nbs/data.dataset.ipynb #a21e7763
 @patch(as_prop=True)
 def upstream_exact(self: Dataset) -> bool:
     "Whether its observations lack those mobs that upstream's symbolic observation loses (`world.codes`)"
     return bool(self.about[0].get("upstream_exact", False))
 
-
+# %% ../../nbs/data.dataset.ipynb #63e813ed
 @patch(as_prop=True)
 def dropped(self: Dataset) -> dict:  # numbers of episodes and of their steps
     "How much was played but not stored, because the episodes had begun before the collection"
@@ -115,19 +115,19 @@ def _short_sha(raw: bytes) -> str:
     "The first 16 hex digits of the SHA-256"
     return hashlib.sha256(raw).hexdigest()[:16]
 
-
+# %% ../../nbs/data.dataset.ipynb #9a54a7a8
 @patch(as_prop=True)
 def whole_hash(self: Dataset) -> str:
     "`hash` of the data set that this is a view of"
     return shards_hash(self.about)
 
-
+# %% ../../nbs/data.dataset.ipynb #944c17af
 @patch(as_prop=True)
 def hash(self: Dataset) -> str:
     "16 hex digits over the columns' checksums, the game and its kind of observation; of a view also over its episodes"
     return self._computed("hash", lambda: self._view_hash(self.whole_hash))
 
-
+# %% ../../nbs/data.dataset.ipynb #b19be7e9
 @patch
 def _view_hash(self: Dataset, whole: str) -> str:
     "The hash of these episodes, made from the hash of the whole data set"
@@ -150,20 +150,20 @@ def achievements(self: Dataset) -> np.ndarray:  # (episodes, achievements) bool
     "Which achievements each episode unlocked"
     return self.unlocked >= 0
 
-
+# %% ../../nbs/data.dataset.ipynb #95b132f6
 @patch(as_prop=True)
 def achievements_known(self: Dataset) -> np.ndarray:  # (episodes,) bool
     "For each episode, whether its achievements were recorded; those of imported episodes mostly weren't"
     lost = [" ".join(about["policy"].get("lost", [])) for about in self.about]
     return np.array(["achievements" not in text for text in lost])[self.shard_of]
 
-
+# %% ../../nbs/data.dataset.ipynb #d640e938
 @patch(as_prop=True)
 def of_whole(self: Dataset) -> np.ndarray:  # (transitions,) int64
     "The number of each transition in the whole data set"
     return np.arange(self.num_transitions) + np.repeat(self._shift, self.length)
 
-
+# %% ../../nbs/data.dataset.ipynb #60def63a
 @patch(as_prop=True)
 def shard_of(self: Dataset) -> np.ndarray:  # (episodes,) int64
     "The shard of each episode, an index into `shards` and `about`"
@@ -176,21 +176,21 @@ def episode_of(self: Dataset) -> np.ndarray:  # (transitions,) int32
     "The episode of each transition"
     return self._computed("episode_of", lambda: np.repeat(np.arange(self.num_episodes, dtype=np.int32), self.length))
 
-
+# %% ../../nbs/data.dataset.ipynb #b1de4022
 @patch(as_prop=True)
 def step_of(self: Dataset) -> np.ndarray:  # (transitions,) int32
     "The step of each transition inside its episode"
     step = lambda: (np.arange(self.num_transitions) - np.repeat(self.start, self.length)).astype(np.int32)
     return self._computed("step_of", step)
 
-
+# %% ../../nbs/data.dataset.ipynb #46a8cb09
 @patch(as_prop=True)
 def episode_return(self: Dataset) -> np.ndarray:  # (episodes,) float32
     "The undiscounted return of each episode"
     total = lambda: np.add.reduceat(self.reward.astype(np.float64), self.start).astype(np.float32)
     return self._computed("episode_return", total)
 
-
+# %% ../../nbs/data.dataset.ipynb #dc1be228
 @patch
 def _computed(self: Dataset, name: str, compute):
     "What `compute` gives, kept until other episodes are chosen"

@@ -107,7 +107,7 @@ def add(
                 self._take(env, part, bool(first[start, env]), bool(last[end - 1, env]))
             start = end
 
-
+# %% ../../nbs/data.shards.ipynb #88f1f0e7
 @patch
 def _take(self: EpisodeWriter, env: int, part: dict, first: bool, last: bool) -> None:
     "Takes steps of one episode; drops and counts them if its beginning was never seen"
@@ -174,7 +174,7 @@ def _restore(self: EpisodeWriter, step: int) -> None:
             self.running[int(env)].append({})
         self.running[int(env)][0][name] = column
 
-
+# %% ../../nbs/data.shards.ipynb #e0d963c6
 def _read_running(file: Path, step: int) -> dict[str, np.ndarray]:
     "The episodes that were running at `commit(step)`, as arrays; ValueError or DatasetError where they can't be read"
     if not file.exists():

@@ -45,7 +45,7 @@ def add_texts(
             write_json(new / "text.json", about | {"codes_sha256": data.about[shard]["sha256"]["codes.npy"]})
     return len(missing)
 
-
+# %% ../../nbs/data.texts.ipynb #39164a7f
 def _write_texts(folder: Path, codes: np.ndarray, text_format: str, block: int) -> int:
     "Writes the texts of a shard, and where each ends; returns their bytes"
     ends, last = [], 0
@@ -107,7 +107,7 @@ def _check_folder(folder: Path, about: dict, text_format: str) -> None:
     if text["codes_sha256"] != about["sha256"]["codes.npy"]:
         raise DatasetError(f"{show_path(folder)} belongs to other codes; remove it and add_texts again")
 
-
+# %% ../../nbs/data.texts.ipynb #531c448d
 @patch
 def _check_words(self: Texts, shard: int, folder: Path, spot_checks: int) -> None:
     "DatasetError if some of a shard's states are described in other words today"

@@ -44,7 +44,7 @@ def labels_table(
         rows["all"] = _row(dimensions.attrs["transitions"], dimensions["mean"].to_numpy(), dimensions["std"].to_numpy())
     return pd.DataFrame(rows).T, dimensions
 
-
+# %% ../../nbs/labelling.__main__.ipynb #ae759eea
 def _row(transitions: float, mean: np.ndarray, std: np.ndarray) -> dict:
     "The table's cells about some vectors: their number, and the size of mean and deviation"
     sizes = {"mean's length": f"{np.linalg.norm(mean):.4g}", "mean deviation": f"{std.mean():.4g}"}

@@ -39,7 +39,7 @@ def control_labels(
     chunks = _vectors(Control(control), hidden, keys)
     return save_labels(place, control, keys, chunks, labels.pointer, **_kept_info(labels.info), **about)
 
-
+# %% ../../nbs/labelling.controls.ipynb #b62564f5
 def _vectors(control: Control, hidden: np.ndarray, keys: list[bytes], block: int = 512):
     "Yields keys and their vectors; padded ones are the labels' own"
     for i in range(0, len(keys), block):
@@ -47,7 +47,7 @@ def _vectors(control: Control, hidden: np.ndarray, keys: list[bytes], block: int
         padded = np.pad(hidden[i : i + block], ((0, 0), (0, control.dim - hidden.shape[1])))
         yield part, padded if control.kind == "padded" else control.of_keys(part)
 
-
+# %% ../../nbs/labelling.controls.ipynb #95e22fad
 def _kept_info(info: dict) -> dict:
     "Those fields of the real labels' labels.json that hold for the control's labels too"
     kept = {name: info[name] for name in ("states", "episodes", "max_labels") if name in info}

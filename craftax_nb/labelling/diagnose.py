@@ -192,7 +192,7 @@ def table(self: Diagnosis):
     rows |= {f"recipe: {k}": f"{v} | {w}" for k, (v, w) in self.differ.items()}
     return pd.DataFrame({"": rows.values()}, index=list(rows))
 
-
+# %% ../../nbs/labelling.diagnose.ipynb #237706ed
 def _spread(v: np.ndarray, f: str) -> str:
     return f"{np.median(v):{f}} ({v.min():{f}} to {v.max():{f}})"
 

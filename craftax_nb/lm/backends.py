@@ -177,7 +177,7 @@ def _forward(self: Decoder, model, rows: list[list[int]], past: int):
         input_ids=x, position_ids=positions, cache=repeated_cache(self._prefix_cache, len(rows)), use_cache=True
     )
 
-
+# %% ../../nbs/lm.backends.ipynb #aec1a58a
 @patch
 def _batches(
     self: Decoder,
@@ -298,7 +298,7 @@ def write(
                 out[i] = ids, sum(steps)
     return out
 
-
+# %% ../../nbs/lm.backends.ipynb #1b56e0be
 def _allowed_next(
     ended_choices: list[list[int]],  # token ids of each choice and the token that ends an answer
     written: list[int],  # the beginning of a choice, or a whole one

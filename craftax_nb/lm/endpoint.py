@@ -242,7 +242,7 @@ def _chosen(self: OpenAIEngine, answer: Reply, choices: list[str]) -> Reply:
     why = f"{self.url} took the schema, but {answer.text[:60]!r} {problem}"
     return replace(answer, failure=f"this engine can't hold an answer to choices: {why}")
 
-
+# %% ../../nbs/lm.endpoint.ipynb #039a237d
 # Some models write blanks after the choice until they are cut off.
 _UNCLOSED = re.compile(r'\s*\{\s*"action"\s*:\s*("[^"\\]*")\s*')
 

@@ -106,18 +106,18 @@ def _ids(self: TransformersEngine, chats: list, more: int) -> list[list[int]]:
         raise EngineError(f"a chat has {length} tokens with its answer, but {self.name} reads {self.longest}: {advice}")
     return out
 
-
+# %% ../../nbs/lm.engines.ipynb #7eb2693a
 def require_words_only(chats: list[list[dict]]) -> None:
     "EngineCant for a chat with pictures, which only `complete` of an endpoint takes"
     if any(not isinstance(message["content"], str) for chat in chats for message in chat):
         raise EngineCant("this engine can't see pictures; take the endpoint of a model that sees, and choose or think")
 
-
+# %% ../../nbs/lm.engines.ipynb #7c9d0eef
 def chat_ids(tokenizer, chat: list[dict]) -> list[int]:
     "The token ids of a chat, up to and including the template's opening of the answer"
     return list(tokenizer(chat_text(tokenizer, chat), add_special_tokens=False)["input_ids"])
 
-
+# %% ../../nbs/lm.engines.ipynb #6cf7b9d9
 def candidate_ids(tokenizer, candidates: list[str]) -> list[list[int]]:
     "The token ids of each candidate on its own"
     return [list(ids) for ids in tokenizer(list(candidates), add_special_tokens=False)["input_ids"]]

@@ -159,7 +159,7 @@ def noise_bound(
     count = 1 if recipe.pooling == "last" else min(len(part) for parts in pooled(tokens, recipe) for part in parts)
     return NOISE[recipe.dtype] * max(1 / count, 0.04)
 
-
+# %% ../../nbs/lm.extract.ipynb #bf0ce945
 def noise_shares(
     got: np.ndarray,  # (n, vectors * width)
     wanted: np.ndarray,  # (n, vectors * width), by a plain forward pass
@@ -170,7 +170,7 @@ def noise_shares(
     variance = ((wanted - wanted.mean(0)) ** 2).sum(-1).sum(0) / max(1, len(wanted) - 1)
     return ((got - wanted) ** 2).sum(-1) / np.maximum(variance, 1e-30)
 
-
+# %% ../../nbs/lm.extract.ipynb #eecff7a2
 class ExtractorError(RuntimeError):
     "A backend's hidden states differ from those of a plain transformers forward pass; nothing was labelled"
 
@@ -282,7 +282,7 @@ def check(
         if recipe.generated_tokens:
             _refuse_if_not_greedy(recipe, lm, tokens)
 
-
+# %% ../../nbs/lm.extract.ipynb #2a167ae2
 def _made_up_texts(recipe: Recipe) -> tuple[str, ...]:
     if recipe.text_format != "image":
         return check_texts
@@ -290,7 +290,7 @@ def _made_up_texts(recipe: Recipe) -> tuple[str, ...]:
 
     return tuple(check_frames())
 
-
+# %% ../../nbs/lm.extract.ipynb #23fd2ad5
 @patch
 def _plain_model(self: Extractor) -> tuple:
     "(model with a head, or None; model without one) of transformers; those of the backend where it holds them already"
@@ -312,7 +312,7 @@ def _plain_and_shifted(model, tokens: Tokens, recipe: Recipe) -> list[np.ndarray
         rows.append([pool(states, parts, recipe.pooling).cpu().numpy() for parts in shifted])
     return [np.stack(column) for column in zip(*rows)]
 
-
+# %% ../../nbs/lm.extract.ipynb #5cb40619
 def _refuse_if_off(recipe: Recipe, bound: float, got: np.ndarray, wanted: np.ndarray, *shifted: np.ndarray):
     "Raises ExtractorError where vectors differ from the wanted ones by more than rounding"
     distances = [float(((got.astype(np.float64) - x) ** 2).sum()) for x in (wanted, *shifted)]
@@ -329,7 +329,7 @@ def _refuse_if_off(recipe: Recipe, bound: float, got: np.ndarray, wanted: np.nda
         if (swapped & (noise_shares(wanted, other, recipe.vectors) > 4 * np.median(shares))).any():
             _refuse("vectors nearer to those of other states than to those of their own", recipe)
 
-
+# %% ../../nbs/lm.extract.ipynb #a1e799b3
 def _refuse(problem: str, recipe: Recipe):
     plain = f"a plain transformers forward of {recipe.model} in {recipe.dtype}"
     raise ExtractorError(f"against {plain} the extractor gives {problem}: it would label wrongly, so it labels nothing")

@@ -52,7 +52,7 @@ class Envs(NamedTuple):
     floor: jax.Array  # (envs,) int32, the deepest floor of the episode so far
     hidden: EnvsHidden | None = None  # None for a policy that reads no hidden states
 
-
+# %% ../../nbs/play.engine.ipynb #365ceb32
 def start_envs(
     world: World,
     key: jax.Array,

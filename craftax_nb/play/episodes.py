@@ -94,7 +94,7 @@ def put(self: EpisodePlayer, block: int, slots: np.ndarray, source: Slots, rows:
         self.blocks[block] = _empty_block(source, size=self.size)
     self.blocks[block] = _move(self.blocks[block], source, index)
 
-
+# %% ../../nbs/play.episodes.ipynb #353235d9
 @patch
 def start(
     self: EpisodePlayer,
@@ -106,7 +106,7 @@ def start(
         return start_slots(UniformPolicy(0), states, keys, world=self.world, history=self.history)
     return start_slots(self.policy, states, keys, world=self.world, history=self.history)
 
-
+# %% ../../nbs/play.episodes.ipynb #ffa2a5c0
 @patch
 def start_from(
     self: EpisodePlayer,
@@ -157,7 +157,7 @@ def query(self: EpisodePlayer) -> None:
         hidden_state[slots], age[slots] = part, 0
         self.blocks[block] = self.blocks[block]._replace(hidden_state=hidden_state, hidden_age=age)
 
-
+# %% ../../nbs/play.episodes.ipynb #1076d9b6
 @patch
 def _due_slots(self: EpisodePlayer, block: int) -> np.ndarray:
     "The slots of a block in which an episode runs whose next hidden state is due"

@@ -170,7 +170,7 @@ def save_state(
     "Commits the vectors, and notes in a checkpoint how many it knows"
     write_json(trainer / _STATE, {"count": self.commit(), "taken": self.taken})
 
-
+# %% ../../nbs/play.hidden.ipynb #b31cfa72
 @patch
 def load_state(
     self: HiddenStore,
@@ -182,7 +182,7 @@ def load_state(
     moments = load_arrays(checkpoint / "normaliser.safetensors")
     self.mean, self.std = moments["mean"], moments["std"]
 
-
+# %% ../../nbs/play.hidden.ipynb #30662bde
 @patch
 def open_in(
     self: HiddenStore,

@@ -99,7 +99,7 @@ def act(self: LanguagePolicy, key, codes, hidden_state, memory, first):
         self.steps[turn.episode] += 1
     return action, known, memory
 
-
+# %% ../../nbs/play.language.ipynb #7859f277
 @patch
 def _past_answer(self: LanguagePolicy, turn: Turn) -> str:
     "An action of the history, written as the model is to answer"
@@ -137,7 +137,7 @@ def _replay(self: LanguagePolicy, turn: Turn) -> bool:
         turn.log_probs = np.array(row["logprobs"], np.float32)
     return True
 
-
+# %% ../../nbs/play.language.ipynb #5264e29b
 @patch
 def _go_on(self: LanguagePolicy, turn: Turn, row: dict) -> None:
     "Gives a turn the answers and costs of an earlier attempt, which was recorded but led to no action"
@@ -182,7 +182,7 @@ def _ask(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     for part in [[turn] for turn in turns] if one_by_one else [turns]:  # each part is recorded before the next is asked
         self._score(part, key, n)
 
-
+# %% ../../nbs/play.language.ipynb #ff037e91
 @patch
 def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, chat: list[dict], seconds: float) -> None:
     "Adds the tokens and the time of a request to its turn, and the tokens to the limit"
@@ -192,7 +192,7 @@ def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, ch
     turn.seconds += seconds
     self.limit.spend(prompt_tokens, tokens, count_characters([chat]))
 
-
+# %% ../../nbs/play.language.ipynb #0c857e65
 def what_arrived(request: Callable[[], list]) -> tuple[list, Exception | None]:
     "The answers that an engine returns, None in place of those that failed; and the error that it raised, or None"
     from craftax_nb.lm.engines import EngineError
@@ -202,7 +202,7 @@ def what_arrived(request: Callable[[], list]) -> tuple[list, Exception | None]:
     except EngineError as e:
         return list(e.arrived), e
 
-
+# %% ../../nbs/play.language.ipynb #360df810
 def count_characters(chats: list[list[dict]]) -> int:
     "The characters of some chats, with ten more for each message, as its share of the chat template"
     return sum(len(m["content"]) + 10 for chat in chats for m in chat)
@@ -265,7 +265,7 @@ def _read(self: LanguagePolicy, turn: Turn, answer) -> None:
         self.warned = True
         print(f"{answer.failure}; such answers are read as they are", flush=True)
 
-
+# %% ../../nbs/play.language.ipynb #3fc74dd7
 @patch
 def _chat(self: LanguagePolicy, turn: Turn) -> list[dict]:
     "The chat to send: after an answer that couldn't be read, this answer and the request to answer again follow"
@@ -295,7 +295,7 @@ def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) 
             return arrived, None
     return what_arrived(lambda: self.engine.complete(chats, **options))
 
-
+# %% ../../nbs/play.language.ipynb #15236543
 def question_seed(*numbers: int) -> int:  # below 2**31
     "A seed that these numbers alone decide"
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] % 2**31)

@@ -106,7 +106,7 @@ def _answer(self: Batcher, requests: list[PendingRequest]):
             else:
                 self._answer_alone(group)
 
-
+# %% ../../nbs/serving.app.ipynb #a382196f
 @patch
 def _answer_alone(self: Batcher, requests: list[PendingRequest]):
     "Answers each request by a call of its own"
@@ -155,7 +155,7 @@ def _require_token(token: str) -> Callable:
 
     return check
 
-
+# %% ../../nbs/serving.app.ipynb #b3ccce64
 def _require_name(names: Iterable[str]) -> Callable:
     "A check of requests, which raises HTTPException 421 for one to a server of another name"
     known = {name.lower() for name in names}
@@ -165,7 +165,7 @@ def _require_name(names: Iterable[str]) -> Callable:
 
     return check
 
-
+# %% ../../nbs/serving.app.ipynb #2fa70cda
 async def _error_sentence(request: Request, error: StarletteHTTPException) -> JSONResponse:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 

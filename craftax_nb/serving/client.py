@@ -116,7 +116,7 @@ def _request(self: RemoteLabeller, method: str, path: str, content: dict | None 
         self.report(f"label server {self.url} answers again, after {waiting.seconds:.0f} s")
     return answer
 
-
+# %% ../../nbs/serving.client.ipynb #26a04f61
 @patch
 def _repeat_request(self: RemoteLabeller, method: str, path: str, content: dict | None, deadline: float, state: dict):
     "The server's answer; `state` holds why there is none yet; raises ServerError after the deadline"
@@ -144,7 +144,7 @@ def _tls_problem(text: str) -> str:  # "" where asking again may help
         return "it doesn't speak https: give its address with http://"
     return ""
 
-
+# %% ../../nbs/serving.client.ipynb #29f8499a
 @patch
 def _try_request(
     self: RemoteLabeller, method: str, path: str, content: dict | None

@@ -187,7 +187,7 @@ def host_name(header: str) -> str:
         return header[1:].partition("]")[0].lower()
     return header.rpartition(":")[0].lower() if ":" in header else header.lower()
 
-
+# %% ../../nbs/serving.guard.ipynb #5c57a7ae
 def check_host(
     header: str,  # the request's Host
     names: set[str],  # of this server, in lower case
@@ -202,7 +202,7 @@ def check_host(
                 421, f"this server isn't {name[:80]!r}: name it by its address, or start it with --allow-host NAME"
             ) from None
 
-
+# %% ../../nbs/serving.guard.ipynb #f4c9e348
 def check_json(request: Request):
     "Raises HTTPException 415 for a body that isn't said to be JSON"
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

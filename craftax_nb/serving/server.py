@@ -84,7 +84,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.error = lambda message: parser.exit(2, f"error: {message}; see --help\n")
     return parser.parse_args(argv)
 
-
+# %% ../../nbs/serving.server.ipynb #e9f26fd7
 def _check_numbers(args: argparse.Namespace):
     "Raises ServerError for a number out of its range"
     bounds = {"port": (0, 65535), "threads": (1, 1024), "max_states": (1, 100_000)}
@@ -93,7 +93,7 @@ def _check_numbers(args: argparse.Namespace):
             option = f"--{name.replace('_', '-')}"
             raise ServerError(f"{option} is {getattr(args, name)}, expected a whole number from {low} to {high}")
 
-
+# %% ../../nbs/serving.server.ipynb #88ff0150
 def _check_certificate(args: argparse.Namespace):
     "Raises ServerError for a certificate and a key that can't be used together"
     if bool(args.certificate) != bool(args.key):
@@ -188,7 +188,7 @@ def _print_address(args: argparse.Namespace, port: int, has_token: bool, model: 
         tunnel = f"ssh -N -L {port}:localhost:{port} {socket.gethostname()}"
         print(f"not encrypted; through a tunnel it is: {tunnel}, then http://localhost:{port}; or --certificate, --key")
 
-
+# %% ../../nbs/serving.server.ipynb #27b2e43e
 def main(argv: list[str] | None = None) -> int:  # exit code
     "Serves until SIGTERM or SIGINT; then answers the requests that wait and ends with 0"
     args = _arguments(argv)

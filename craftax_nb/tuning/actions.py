@@ -110,7 +110,7 @@ def _played_return(player: EpisodePlayer, states, keys, action: int, horizon: in
         clock += steps
     return out
 
-
+# %% ../../nbs/tuning.actions.ipynb #057b67ab
 def action_returns(
     player: EpisodePlayer,  # of 32 slots
     states,  # of 32 environments
@@ -166,7 +166,7 @@ def measure_returns(
     why = f"of {states} states only {len(useful)} have an action that gains {settings.least_gap} more than another"
     raise TaskError(f"{why}, {settings.count} are wanted: ask for fewer, or a smaller least_gap")
 
-
+# %% ../../nbs/tuning.actions.ipynb #58834630
 def _check_player(settings: ActionSettings, agent) -> None:
     "TaskError for an agent of another game, or one that reads hidden states"
     if not settings.checkpoint:
@@ -214,7 +214,7 @@ def kept_arrays(
         np.savez(f, **out)
     return out
 
-
+# %% ../../nbs/tuning.actions.ipynb #678142ad
 def known_returns(
     settings: ActionSettings,
     folder: str | Path = "",  # "": in the user's cache folder
@@ -283,7 +283,7 @@ def questions(self: ActionTask, part: str, count: int, seed: int) -> list[Questi
     order = np.random.default_rng(seed).permutation(len(self._parts[part]))[:count]
     return [self._parts[part][i] for i in order]
 
-
+# %% ../../nbs/tuning.actions.ipynb #c8ae839c
 @patch
 def _read(self: ActionTask, text: str) -> int:  # -1: none
     "The number of the action that an answer names"
@@ -292,7 +292,7 @@ def _read(self: ActionTask, text: str) -> int:  # -1: none
     letter = text.strip(".:() ")
     return self.answers.index(letter) if letter in self.answers else -1
 
-
+# %% ../../nbs/tuning.actions.ipynb #8c5d93dd
 @patch
 def grade(self: ActionTask, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
     "The named action's return, scaled from 0 (the state's worst) to 1 (its best), and whether it stands alone"

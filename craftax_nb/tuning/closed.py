@@ -79,7 +79,7 @@ class FrozenStates:
     shared: Tensor  # (tokens, width), of the tokens that all questions begin with
     rest: list[Tensor]  # (tokens, width) for each question, of the tokens that follow
 
-
+# %% ../../nbs/tuning.closed.ipynb #d3dfe7ee
 @dataclass(frozen=True)
 class ClosedPrompts:
     "Questions as token ids"
@@ -343,7 +343,7 @@ def expected_rewards(
     out = dict(expected=(probs * rewards).sum(1), likeliest=likeliest, entropy=-(probs * log_probs).sum(1), probs=probs)
     return {name: x.numpy() for name, x in out.items()}
 
-
+# %% ../../nbs/tuning.closed.ipynb #dafef4a8
 def group_interval(
     values: np.ndarray,  # (n,)
     groups: Sequence[int],  # (n,) the group of each value, for example its world

@@ -64,7 +64,7 @@ def _gained(player: EpisodePlayer, states: list, keys: jax.Array) -> np.ndarray:
     reward = np.where(record.alive, record.reward, 0).astype(np.float64)
     return reward.cumsum(0)[np.array(HORIZONS) - 1].T
 
-
+# %% ../../nbs/tuning.effects.ipynb #ddaae3ec
 def _changes(player: EpisodePlayer, states: list, keys: list[jax.Array]) -> np.ndarray:  # (states, edits, horizons)
     "How far each edit moves the sum of rewards, in the mean over plays; NaN where the game could not have the edit"
     plain = np.stack([_gained(player, states, key) for key in keys])
@@ -126,7 +126,7 @@ def measure_effects(
     codes = np.stack([np.asarray(encode(state)) for state in states])
     return EditEffects(np.array(describe(codes, "nearest")), np.array(list(EDITS)), np.concatenate(changes))
 
-
+# %% ../../nbs/tuning.effects.ipynb #78fe8762
 def known_effects(
     world: World,
     batches: int = 2,  # of 32 states

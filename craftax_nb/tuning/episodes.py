@@ -106,7 +106,7 @@ class Turns(NamedTuple):
     gains: torch.Tensor  # (turns, answers), the advantage of its play and the entropy bonus, 0 elsewhere
     most: int  # turns that there would be if every play had lasted to its end
 
-
+# %% ../../nbs/tuning.episodes.ipynb #b2e32313
 def group_turns(
     grpo: ClosedGRPO,
     policy: AnsweringPolicy,
@@ -148,7 +148,7 @@ def episode_step(
     entropy = -(turns.old.exp() * turns.old).sum(-1).mean().item()
     return dict(loss=losses, clipped=clipped, grad_norm=grpo.clip_and_step(optimiser), entropy=entropy)
 
-
+# %% ../../nbs/tuning.episodes.ipynb #41e1c47d
 def play_metrics(record: Record, returns: np.ndarray) -> dict[str, float]:
     "Mean reward of the plays, share of groups in which all plays got the same, and mean number of turns"
     alike = float((np.ptp(returns, 1) < 1e-6).mean())

@@ -48,7 +48,7 @@ def random_program(rng: np.random.Generator, steps: int) -> str:
     lines = [f"    x = (x {rng.choice(['+', '*'])} {rng.integers(1, VALUES)}) % {VALUES}" for _ in range(steps)]
     return "\n".join(["def f(x):", *lines, "    return x"])
 
-
+# %% ../../nbs/tuning.problems.ipynb #72bbd0eb
 def run_programs(programs: Sequence[str]) -> list[list]:  # of each program, its value for each of the numbers
     """What programs return for every number; None where one raises. They run in one sandbox or, if one of them ends
     that, each in its own"""
@@ -59,7 +59,7 @@ def run_programs(programs: Sequence[str]) -> list[list]:  # of each program, its
     values = ran.values or [None] * len(inputs)
     return [values[i : i + VALUES] for i in range(0, len(values), VALUES)]
 
-
+# %% ../../nbs/tuning.problems.ipynb #f0935c13
 _TOGETHER = """
 def load(source):
     space = {"__builtins__": {name: getattr(builtins, name) for name in "abs len max min range sum int str".split()}}
@@ -90,7 +90,7 @@ def make_problems(
         for t, programs, values in zip(templates, drawn, outputs)
     ]
 
-
+# %% ../../nbs/tuning.problems.ipynb #d42996c7
 def _draw_programs(template: ProblemKind, rng) -> list[str]:
     "The programs of a problem: one; for induction five to choose from; for an edit none"
     count = {"induction": VALUES, "edit": 0}.get(template.kind, 1)
@@ -102,7 +102,7 @@ def _question(template: ProblemKind, text: str, good: set[str]) -> Question:
     rewards = tuple(float(answer in good) for answer in PROBLEM_ANSWERS)
     return Question(text, min(good), rewards, (*PROBLEM_KINDS, *EDIT_KINDS).index(template))
 
-
+# %% ../../nbs/tuning.problems.ipynb #ba25a208
 def _program_problem(template: ProblemKind, programs: list[str], values: list[list[int]], rng) -> Question:
     "A problem about programs: which output (deduction), which input (abduction), or which program (induction)"
     x, right = int(rng.integers(VALUES)), int(rng.integers(len(programs)))
@@ -117,7 +117,7 @@ def _program_problem(template: ProblemKind, programs: list[str], values: list[li
     good = {LETTERS_OF_CHOICES[i] for i, row in enumerate(values) if row == values[right]}
     return _question(template, f"{listed} Which one: {pairs}?", good)
 
-
+# %% ../../nbs/tuning.problems.ipynb #8f5cf4c8
 def _edit_problem(template: ProblemKind, effects: EditEffects | None, rng) -> Question:
     "Which of several edits of a state changes most; TaskError without measured edits"
     if effects is None:

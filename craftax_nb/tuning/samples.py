@@ -33,7 +33,7 @@ def save_samples(
         run.mirror.add_rows("samples", table, step)
     return path
 
-
+# %% ../../nbs/tuning.samples.ipynb #7dbb2491
 def read_samples(run_dir: str | Path) -> pd.DataFrame:
     "The samples of all steps of a run, in their order; TaskError where there are none"
     files = sorted((resolve(run_dir) / "samples").glob("step-*.parquet"), key=lambda p: step_of(p.with_suffix("")))

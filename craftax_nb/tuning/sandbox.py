@@ -150,7 +150,7 @@ def run_apart(
             _kill(process)
     return Ran(problem=problem) if problem else _read_answer(output, token, len(inputs), process.returncode)
 
-
+# %% ../../nbs/tuning.sandbox.ipynb #33cef9fc
 def _kill(process: subprocess.Popen) -> None:
     "Ends a process and whatever it started"
     try:

@@ -77,7 +77,7 @@ class SelfPlay:
         names = [str(kind) for kind in self.kinds]
         self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, names, f"model {proposer}")
 
-
+# %% ../../nbs/tuning.selfplay.ipynb #2b1312de
 def played_kinds(effects: EditEffects | None) -> tuple[ProblemKind, ...]:
     "The kinds of problems about programs, and about edits where those are measured"
     return (*PROBLEM_KINDS, *(EDIT_KINDS if effects is not None else ()))
@@ -145,7 +145,7 @@ def update(self: SelfPlay) -> dict[str, float]:
     check_finite(metrics, self.step, self.grpo[0].lr)
     return metrics
 
-
+# %% ../../nbs/tuning.selfplay.ipynb #7c85e603
 @patch
 def _edge(self: SelfPlay, worth: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
     "Mean learnability and share solved, as proposed and over all kinds alike; each kind's share solved and proposed"
@@ -196,7 +196,7 @@ def save(self: SelfPlay, folder: Path, about: dict) -> Path:
     keep_newest_states(folder)
     return folder
 
-
+# %% ../../nbs/tuning.selfplay.ipynb #ab2ad4d1
 @patch
 def restore(self: SelfPlay, folder: Path) -> None:
     "Goes on from a checkpoint; DamagedState where it can't be read"
@@ -230,7 +230,7 @@ def plot_selfplay(
     axes[2].legend(fontsize=6, ncols=2)
     return fig
 
-
+# %% ../../nbs/tuning.selfplay.ipynb #99cc9aa1
 def selfplay_conclusion(metrics: pd.DataFrame, last: int = 50) -> str:
     "What the last rounds showed, in a sentence"
     end = metrics.tail(last)

@@ -169,7 +169,7 @@ def graded_parts(
             raise TaskError(f"the reward of task {task.name} gives {name} {values[at]} for {answers[at][:60]!r}")
     return out
 
-
+# %% ../../nbs/tuning.tasks.ipynb #e69f5156
 def total_reward(task: VerifiedTask, parts: Mapping[str, np.ndarray]) -> np.ndarray:  # (n,) float32
     "The parts with their weights, added up"
     return sum(np.float32(task.weights[name]) * values for name, values in parts.items())
@@ -191,7 +191,7 @@ def check_task(
     if shared := {q.text for q in asked["train"]} & {q.text for q in asked["held-out"]}:
         raise TaskError(f"task {task.name} holds out questions that it trains on, for example {min(shared)[:80]!r}")
 
-
+# %% ../../nbs/tuning.tasks.ipynb #a2849645
 def _check_answers(task: VerifiedTask, questions: Sequence[Question]) -> None:
     "TaskError where a known answer isn't graded above an empty one, or listed answers lack a reward"
     best = total_reward(task, graded_parts(task, questions, [q.answer for q in questions]))

@@ -131,7 +131,7 @@ def adapter_settings(rank: int, layers: Sequence[int]):  # peft.LoraConfig
     where = dict(target_modules=products, layers_to_transform=list(layers))
     return LoraConfig(r=rank, lora_alpha=2 * rank, task_type="CAUSAL_LM", **where)
 
-
+# %% ../../nbs/tuning.train.ipynb #ffa0dc47
 def with_adapter(
     model,  # of transformers; its products are replaced in place
     name: str,  # of the model, which the adapter's folder keeps
@@ -159,14 +159,14 @@ def update(self: Tuner) -> dict[str, float]:
     check_finite(metrics, self.step, self.grpo.lr)
     return metrics
 
-
+# %% ../../nbs/tuning.train.ipynb #8db9f23e
 def check_finite(metrics: dict[str, float], step: int, lr: float) -> None:
     "Diverged, one sentence, where a metric isn't finite"
     if bad := [name for name, x in metrics.items() if not math.isfinite(x)]:
         advice = f"try a smaller lr (now {lr:g}), in a new run_dir"
         raise Diverged(f"at step {step} {bad[0]} is {metrics[bad[0]]}, so training has diverged; {advice}")
 
-
+# %% ../../nbs/tuning.train.ipynb #098d0c60
 @patch
 def measure(self: Tuner) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     "Metrics of the held-out questions, and `expected_rewards` of each of them"
@@ -206,7 +206,7 @@ def restore(self: Tuner, folder: Path) -> None:
         self.optimiser.load_state_dict(state["optimiser"])
     self.reference, self.step = state["reference"].cpu(), state["step"]
 
-
+# %% ../../nbs/tuning.train.ipynb #df7c1c08
 @patch
 def _load_weights(self: Tuner, weights: dict) -> None:
     "Loads a checkpoint's weights into the adapter or the whole model; ValueError where they don't fit"
@@ -300,7 +300,7 @@ def tune(
         if last and step < steps:
             run.stop()
 
-
+# %% ../../nbs/tuning.train.ipynb #e35419d9
 def _look(learner: Trainee, run) -> dict[str, float]:
     "The metrics of `look`; its samples are written to the run's folder"
     numbers, rows = learner.look()

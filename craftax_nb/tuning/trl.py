@@ -44,13 +44,13 @@ def _answer_settings(p: Mapping, use_vllm: bool) -> dict:
     vllm = dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}
     return drawn | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
 
-
+# %% ../../nbs/tuning.trl.ipynb #91db8f37
 def _loss_settings(p: Mapping) -> dict:
     "Dr. GRPO's loss, or GRPO's own, without a penalty for the distance from the first model"
     kind = dict(loss_type="dr_grpo", scale_rewards="none") if p["scale"] == "none" else dict(loss_type="grpo")
     return kind | dict(beta=0.0, epsilon=p["clip"], num_iterations=p["epochs"])
 
-
+# %% ../../nbs/tuning.trl.ipynb #b85f8cae
 def trl_settings(
     p: Mapping,  # the parameters of train_grpo
     folder: Path,  # where TRL keeps its own state
@@ -170,7 +170,7 @@ def written_answers(
         out += tokenizer.batch_decode(ids[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return out
 
-
+# %% ../../nbs/tuning.trl.ipynb #13c2ae7b
 def measure_written(model, tokenizer, task, questions, max_tokens: int) -> tuple[dict[str, float], list[dict]]:
     "Metrics of the held-out questions, and the model's answers to them as rows of a table"
     texts = written_answers(model, tokenizer, task, questions, max_tokens)
@@ -268,7 +268,7 @@ def _trainer(settings: dict, task: VerifiedTask, questions: Sequence[Question], 
         trainer.model.peft_config["default"].base_model_name_or_path = model
     return trainer, tokenizer
 
-
+# %% ../../nbs/tuning.trl.ipynb #9ef18509
 def _chat_tokenizer(model: str):
     "The tokenizer of a model, as TRL wants it"
     from transformers import AutoTokenizer
@@ -279,7 +279,7 @@ def _chat_tokenizer(model: str):
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     return tokenizer
 
-
+# %% ../../nbs/tuning.trl.ipynb #5e4da1b5
 def _trl_dataset(task: VerifiedTask, questions: Sequence[Question]):
     "The questions as TRL's data set: chats, and each question's number, by which the reward functions find it"
     from datasets import Dataset

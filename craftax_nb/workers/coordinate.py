@@ -250,7 +250,7 @@ def _compute_missing(
     dead = label_texts(unlabelled, recipe, partial, config, known=known, name=name, log=log, **options)
     return len(missing) - len(dead), dead
 
-
+# %% ../../nbs/workers.coordinate.ipynb #67dcc253
 def _label_here(texts: list[str], recipe: Recipe, partial: Path, chunk: int = 4096):
     "Writes the chunks of an oracle's labels, which need neither a queue nor workers"
     from craftax_nb.lm.extract import open_extractor

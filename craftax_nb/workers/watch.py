@@ -107,7 +107,7 @@ def _is_over(self: Labelling) -> bool:
         self._put_again(absent, counted_done=ended >= expected)
     return not absent
 
-
+# %% ../../nbs/workers.watch.ipynb #d76165c3
 @patch
 def _put_again(
     self: Labelling,
