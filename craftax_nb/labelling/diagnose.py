@@ -255,7 +255,7 @@ def _label_sets(sides: tuple, dataset) -> list[Labels]:
     if dataset is None and (len(sets) < len(sides) or len({s.recipe.cadence for s in sets}) > 1):
         where = "beside a labeller, and for label sets of different cadence"
         raise ValueError(f"the dataset is needed {where}: diagnose(a, b, load_dataset(...))")
-    sizes, hashes = {len(s.pointer) for s in sets}, {h for s in sets if (h := s.info.get("dataset_hash"))}
+    sizes, hashes = {len(s.pointer) for s in sets}, {s.info.get("dataset_hash") for s in sets} - {None, ""}
     if dataset is not None:
         sizes = sizes | {dataset.num_transitions}
         hashes = {dataset.hash} | {h for h in hashes if not dataset.known_as(h)}

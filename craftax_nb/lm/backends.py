@@ -94,7 +94,9 @@ def default_batch_tokens(device: str) -> int:
 def end_ids(config) -> list[int]:
     "The token ids that end an answer, from a model's config or its generation config"
     ends = config.eos_token_id
-    return ends if isinstance(ends, list) else [] if ends is None else [ends]
+    if ends is None:
+        return []
+    return ends if isinstance(ends, list) else [ends]
 
 
 def until_end(ids: list[int], ends: list[int]) -> list[int]:
@@ -126,6 +128,11 @@ class Decoder:
         self._prefix, self.prefix_tokens_computed = None, 0  # counts the tokens that went through the model
         if self.lm:  # the model's own settings, such as a repetition penalty, are put aside
             self.ends, self.lm.generation_config = end_ids(self.lm.generation_config), GenerationConfig()
+
+    @property
+    def pad(self) -> int:
+        "The token id that fills up rows: the one that ends an answer, or 0"
+        return self.ends[0] if self.ends else 0
 
     def close(self):
         self.lm = self.model = self._prefix_cache = None
@@ -240,11 +247,12 @@ def _continue(
     "The token ids that the model generates after each row, and the logits they were taken from"
     from transformers import GenerationConfig
 
-    pad, width = (self.ends or [0])[0], max(map(len, rows))
-    padded = [[*row[:cached], *[pad] * (width - len(row)), *row[cached:]] for row in rows]
+    width = max(map(len, rows))
+    padded = [[*row[:cached], *[self.pad] * (width - len(row)), *row[cached:]] for row in rows]
     mask = [[1] * cached + [0] * (width - len(row)) + [1] * (len(row) - cached) for row in rows]
     ids, mask = (torch.tensor(x, device=self.device) for x in (padded, mask))
-    defaults = dict(do_sample=False, eos_token_id=self.ends or None, pad_token_id=pad, return_dict_in_generate=True)
+    defaults = dict(do_sample=False, eos_token_id=self.ends or None, pad_token_id=self.pad)
+    defaults["return_dict_in_generate"] = True
     options = dict(cache=repeated_cache(self._prefix_cache, len(rows))) if cached else {}
     if allowed:
         options["prefix_allowed_tokens_fn"] = lambda row, x: allowed(x[width:].tolist())
@@ -282,7 +290,7 @@ def write(
 ) -> list[tuple[list[int], float]]:  # for each prompt, token ids and the sum of their log-probabilities
     "Answers, each until its end or `max_tokens` long; with `choices` each is one of these"
     out, seeds = [None] * len(tokens), list(seeds) or [0] * len(tokens)
-    ended_choices = [[*ids, (self.ends or [0])[0]] for ids in choices]
+    ended_choices = [[*ids, self.pad] for ids in choices]  # the padding is the token that ends an answer, or else 0
     allowed = (lambda written: _allowed_next(ended_choices, written)) if choices else None
     max_tokens = max(map(len, ended_choices)) if choices else max_tokens
     with torch_threads(self.threads):

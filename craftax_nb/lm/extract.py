@@ -70,7 +70,7 @@ def _layer_number(recipe: Recipe, depth: int) -> int:
     "The layer counted from the start; raises RecipeError for one that the model does not have"
     if isinstance(recipe.layer, float):
         return round(depth * recipe.layer)
-    layer = recipe.layer + (depth + 1) * (recipe.layer < 0)
+    layer = recipe.layer if recipe.layer >= 0 else recipe.layer + depth + 1
     if not 0 <= layer <= depth:
         layers = f"the layers 0 to {depth} (or -1 to {-depth - 1})"
         raise RecipeError(f"recipe: layer is {recipe.layer}, but {recipe.model} has {layers}")

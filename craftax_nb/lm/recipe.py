@@ -130,7 +130,7 @@ def _oracle_conditions(r: Recipe):
     is_oracle = r.model == ORACLE or r.model.endswith(f"-{ORACLE}")  # the latter: the folder of an oracle's control
     fits = (r.text_format == "facts") == is_oracle
     yield "text_format", fits, f"'facts' for the model {ORACLE!r}, and for no other (the model is {r.model!r})"
-    for field in ("history", "generated_tokens", "vectors", "dtype") * (r.model == ORACLE):
+    for field in ("history", "generated_tokens", "vectors", "dtype") if r.model == ORACLE else ():
         default = getattr(Recipe, field)
         yield field, getattr(r, field) == default, f"{default!r}: an oracle's label is the facts of one state"
 

@@ -17,6 +17,7 @@ from .reader import SEGMENT
 from .types import Record
 from ..world.env import StepOut, World
 from ..world.layout import ObsSpec
+from ..world.resets import select_rows
 
 # %% auto #0
 __all__ = ['EnvsHidden', 'Envs', 'start_envs', 'floors', 'rollout_step', 'rollout', 'Slots', 'hidden_of', 'start_slots',
@@ -216,7 +217,7 @@ def step_keys(slots: Slots) -> tuple[jax.Array, jax.Array]:  # (n,) each
 def _after_step(world: World, slots: Slots, states, out: StepOut, memory) -> Slots:
     "The slots after a step; those whose episode had ended keep what was counted"
     alive = slots.alive
-    keep = lambda new, old: jnp.where(alive.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+    keep = partial(select_rows, alive)
     past = jnp.concatenate([slots.past, slots.codes[:, None]], 1)[:, 1:]  # with a history of 0: nothing
     return slots._replace(
         states=states,

@@ -19,6 +19,7 @@ from .policy import ForcedFirst, Policy, UniformPolicy, as_policy
 from .reader import SEGMENT, Reader
 from .types import Record
 from ..world.env import World
+from ..world.resets import select_rows
 from ..world.rules import unstack
 
 # %% auto #0
@@ -57,7 +58,7 @@ def _empty_block(like: Slots, *, size: int) -> Slots:
 @partial(jax.jit, donate_argnames="slots")
 def _move(slots: Slots, source: Slots, index: jax.Array) -> Slots:
     "Slot i gets what row `index[i]` of `source` holds, or stays as it is where that is -1"
-    pick = lambda new, old: jnp.where((index >= 0).reshape(-1, *[1] * (old.ndim - 1)), new[index], old)
+    pick = lambda new, old: select_rows(index >= 0, new[index], old)
     return jax.tree.map(pick, source, slots)
 
 # %% ../../nbs/play.episodes.ipynb #2f658945

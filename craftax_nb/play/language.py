@@ -103,7 +103,8 @@ def act(self: LanguagePolicy, key, codes, hidden_state, memory, first):
 @patch
 def _past_answer(self: LanguagePolicy, turn: Turn) -> str:
     "An action of the history, written as the model is to answer"
-    return f"{'Action: ' * (self.choice == 'think')}{self.words[turn.action]}"
+    word = self.words[turn.action]
+    return f"Action: {word}" if self.choice == "think" else word
 
 # %% ../../nbs/play.language.ipynb #13375682
 @patch
@@ -179,7 +180,8 @@ def _ask(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     one_by_one = getattr(self.engine, "scores_one_by_one", False)
     first = 1 if one_by_one else len(self.words)  # an endpoint may count the chat's tokens once for each name
     self.limit.check(count_characters([turn.chat for turn in turns]), 0, first)
-    for part in [[turn] for turn in turns] if one_by_one else [turns]:  # each part is recorded before the next is asked
+    parts = [[turn] for turn in turns] if one_by_one else [turns]
+    for part in parts:  # each is recorded before the next is asked about
         self._score(part, key, n)
 
 # %% ../../nbs/play.language.ipynb #ff037e91

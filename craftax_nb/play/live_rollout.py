@@ -25,6 +25,7 @@ from .policy import NetworkPolicy
 from .reader import SEGMENT
 from .types import Record
 from ..world.env import World
+from ..world.resets import select_rows
 
 # %% auto #0
 __all__ = ['ONCE', 'HiddenSettings', 'hidden_settings', 'start_held', 'seen_now', 'live_rollout', 'take_moments', 'live_recipe',
@@ -93,7 +94,7 @@ def _after_step(held: EnvsHidden, after: Envs, codes: jax.Array, cadence) -> Env
     past = jnp.concatenate([held.past, codes[:, None]], 1)[:, 1:]  # with a history of 0: nothing
     past = jnp.where(began[:, None, None], 0, past)
     asks = began & (cadence >= 0) | (since >= cadence) & (cadence > 0)
-    at = lambda new, old: jnp.where(asks.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+    at = partial(select_rows, asks)
     return held._replace(
         age=held.age + 1,
         past=past,
