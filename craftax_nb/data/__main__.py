@@ -46,7 +46,7 @@ def _filter_arguments(commands) -> None:
     f.add_argument("--unlocked", default="", help="achievements that each has, separated by commas")
     f.add_argument("--to", default="", help="the view's folder; views/<hash> in the data set's by default")
 
-
+# %% ../../nbs/data.__main__.ipynb #5a383b9f
 def _golden_arguments(commands) -> None:
     "Adds `golden` and `prompt`"
     g = commands.add_parser("golden", help="list the examples that somebody marked, or mark one")
@@ -77,7 +77,7 @@ def _stats(data, args) -> None:
     if args.plot:
         plot_stats(stats).savefig(args.plot)
 
-
+# %% ../../nbs/data.__main__.ipynb #c53cccdc
 def _filter(data, args) -> None:
     "Saves a view; DatasetError where no episode is left"
     from craftax_nb.data.views import best_share, by_achievement, by_return, save_view
@@ -103,7 +103,7 @@ def _texts(data, args) -> None:
     for transition in args.show:
         print(f"\ntransition {transition}: {Texts(data, args.format)[transition]}")
 
-
+# %% ../../nbs/data.__main__.ipynb #7fefd9bc
 def _golden(data, args) -> None:
     "Marks an example or removes its mark, then lists all"
     from craftax_nb.data.golden import find_golden, golden, golden_of, mark, marks_folder
@@ -114,7 +114,7 @@ def _golden(data, args) -> None:
     rows = [(find_golden(data, g), "all" if g.step is None else g.step, g.note) for g in golden(folder)]
     print(pd.DataFrame(rows, columns=["episode", "step", "note"]).to_string() if rows else "no examples are marked")
 
-
+# %% ../../nbs/data.__main__.ipynb #a52e1282
 def _prompt(data, args) -> None:
     "Writes another prompt's text and marked examples below it as a new prompt"
     from craftax_nb.data.golden import few_shot, new_prompt

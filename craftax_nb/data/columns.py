@@ -66,14 +66,16 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __getitem__(self, at):
-        if isinstance(at, tuple):
-            return self[at[0]][(slice(None), *at[1:]) if np.ndim(at[0]) or isinstance(at[0], slice) else at[1:]]
+        if isinstance(at, tuple):  # rows, and an index into each of them
+            one_row = not isinstance(at[0], slice) and np.ndim(at[0]) == 0
+            return self[at[0]][at[1:] if one_row else (slice(None), *at[1:])]
         rows = checked_rows(at, len(self))
         flat = rows.ravel() if self.rows_of is None else self.rows_of(rows.ravel())
         return gather(self.parts, self.starts, flat).reshape(rows.shape + self.shape[1:])[()]
 
     def __array__(self, dtype=None, copy=None):
-        whole = self[:] if self.rows_of else self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+        parts = [self[:]] if self.rows_of else self.parts
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return whole.astype(dtype or self.dtype, copy=bool(copy))
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):

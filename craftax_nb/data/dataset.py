@@ -44,7 +44,7 @@ class Dataset:
         self.about = [SHARD.read(path / "shard.json") for path in self.shards]
         self.home = self.folder  # of the whole data set, where this is a view
         self.description = ""  # what the episodes of a view have in common
-        self.left_out = 0, 0  # episodes, and their steps, that an earlier version stored without their beginning
+        self.left_out = 0, 0  # episodes, and their steps, that are left out because their beginning wasn't stored
         check_alike(show_path(self.folder), [path.name for path in self.shards], self.about)
         allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
         parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
@@ -59,11 +59,11 @@ class Dataset:
         self._leave_out_headless()
 
     def __repr__(self):
-        of = "" if self.chosen is None else f" (a view: {self.description})"
+        view = "" if self.chosen is None else f" (a view: {self.description})"
         n = self.dropped["episodes"]
         dropped = f"; {n:,} episodes that had begun before collection were dropped" if n else ""
         return (
-            f"{show_path(self.folder)}{of}: {self.num_transitions:,} transitions in {self.num_episodes:,} episodes "
+            f"{show_path(self.folder)}{view}: {self.num_transitions:,} transitions in {self.num_episodes:,} episodes "
             f"of {self.env_name}, mean return {self.episode_return.mean():.2f} ({self.hash}){dropped}"
         )
 
@@ -73,28 +73,28 @@ def env_name(self: Dataset) -> str:
     "The game's name, as `World` takes it"
     return self.about[0]["env_name"]
 
-
+# %% ../../nbs/data.dataset.ipynb #0fd8cf45
 @patch(as_prop=True)
 def spec(self: Dataset) -> ObsSpec:
     "The layout of its codes"
     return ObsSpec.of(self.env_name)
 
-
+# %% ../../nbs/data.dataset.ipynb #f0135475
 @patch(as_prop=True)
 def craftax_version(self: Dataset) -> str:
     "The version of the game that was played, or unknown"
     return self.about[0]["craftax_version"]
 
-
+# %% ../../nbs/data.dataset.ipynb #a21e7763
 @patch(as_prop=True)
 def upstream_exact(self: Dataset) -> bool:
-    "Whether its observations lack the mobs that upstream's lose"
+    "Whether its observations lack those mobs that upstream's symbolic observation loses (`world.codes`)"
     return bool(self.about[0].get("upstream_exact", False))
 
-
+# %% ../../nbs/data.dataset.ipynb #63e813ed
 @patch(as_prop=True)
 def dropped(self: Dataset) -> dict:  # numbers of episodes and of their steps
-    "What was played but not stored, as its beginning lay before the collection"
+    "How much was played but not stored, because the episodes had begun before the collection"
     counts = [about.get("dropped", {}) for about in self.about]
     return {name: sum(count.get(name, 0) for count in counts) for name in ("episodes", "steps")}
 
@@ -115,22 +115,22 @@ def _short_sha(raw: bytes) -> str:
     "The first 16 hex digits of the SHA-256"
     return hashlib.sha256(raw).hexdigest()[:16]
 
-
+# %% ../../nbs/data.dataset.ipynb #9a54a7a8
 @patch(as_prop=True)
 def whole_hash(self: Dataset) -> str:
     "`hash` of the data set that this is a view of"
     return shards_hash(self.about)
 
-
+# %% ../../nbs/data.dataset.ipynb #944c17af
 @patch(as_prop=True)
 def hash(self: Dataset) -> str:
-    "16 hex digits over every column's checksum, the game and its kind; of a view also over its episodes' numbers"
+    "16 hex digits over the columns' checksums, the game and its kind of observation; of a view also over its episodes"
     return self._computed("hash", lambda: self._view_hash(self.whole_hash))
 
-
+# %% ../../nbs/data.dataset.ipynb #b19be7e9
 @patch
 def _view_hash(self: Dataset, whole: str) -> str:
-    "A hash of the whole as a hash of these episodes of it"
+    "The hash of these episodes, made from the hash of the whole data set"
     return whole if self.chosen is None else _short_sha(whole.encode() + self.chosen.tobytes())
 
 # %% ../../nbs/data.dataset.ipynb #8622503c
@@ -138,11 +138,11 @@ def _view_hash(self: Dataset, whole: str) -> str:
 def known_as(
     self: Dataset,
     name: str,  # a data set's hash
-    whole: bool = False,  # of the data set that this is a view of
+    whole: bool = False,  # compare with the data set that this is a view of
 ) -> bool:
     "Whether the hash names this data set, by today's formula or by the earlier one, over the columns' checksums alone"
-    arrays = _short_sha(json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode())
-    return name in ((self.whole_hash, arrays) if whole else (self.hash, self._view_hash(arrays)))
+    earlier_hash = _short_sha(json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode())
+    return name in ((self.whole_hash, earlier_hash) if whole else (self.hash, self._view_hash(earlier_hash)))
 
 # %% ../../nbs/data.dataset.ipynb #9df1330a
 @patch(as_prop=True)
@@ -150,25 +150,25 @@ def achievements(self: Dataset) -> np.ndarray:  # (episodes, achievements) bool
     "Which achievements each episode unlocked"
     return self.unlocked >= 0
 
-
+# %% ../../nbs/data.dataset.ipynb #95b132f6
 @patch(as_prop=True)
 def achievements_known(self: Dataset) -> np.ndarray:  # (episodes,) bool
-    "Whether it was recorded what each episode unlocked; of most imported ones it wasn't"
+    "For each episode, whether its achievements were recorded; those of imported episodes mostly weren't"
     lost = [" ".join(about["policy"].get("lost", [])) for about in self.about]
     return np.array(["achievements" not in text for text in lost])[self.shard_of]
 
-
+# %% ../../nbs/data.dataset.ipynb #d640e938
 @patch(as_prop=True)
 def of_whole(self: Dataset) -> np.ndarray:  # (transitions,) int64
     "The number of each transition in the whole data set"
     return np.arange(self.num_transitions) + np.repeat(self._shift, self.length)
 
-
+# %% ../../nbs/data.dataset.ipynb #60def63a
 @patch(as_prop=True)
 def shard_of(self: Dataset) -> np.ndarray:  # (episodes,) int64
     "The shard of each episode, an index into `shards` and `about`"
-    of = np.repeat(np.arange(len(self.about)), [about["episodes"] for about in self.about])
-    return of if self.chosen is None else of[self.chosen]
+    shard = np.repeat(np.arange(len(self.about)), [about["episodes"] for about in self.about])
+    return shard if self.chosen is None else shard[self.chosen]
 
 # %% ../../nbs/data.dataset.ipynb #bfd70b0b
 @patch(as_prop=True)
@@ -176,21 +176,21 @@ def episode_of(self: Dataset) -> np.ndarray:  # (transitions,) int32
     "The episode of each transition"
     return self._computed("episode_of", lambda: np.repeat(np.arange(self.num_episodes, dtype=np.int32), self.length))
 
-
+# %% ../../nbs/data.dataset.ipynb #b1de4022
 @patch(as_prop=True)
 def step_of(self: Dataset) -> np.ndarray:  # (transitions,) int32
     "The step of each transition inside its episode"
     step = lambda: (np.arange(self.num_transitions) - np.repeat(self.start, self.length)).astype(np.int32)
     return self._computed("step_of", step)
 
-
+# %% ../../nbs/data.dataset.ipynb #46a8cb09
 @patch(as_prop=True)
 def episode_return(self: Dataset) -> np.ndarray:  # (episodes,) float32
     "The undiscounted return of each episode"
     total = lambda: np.add.reduceat(self.reward.astype(np.float64), self.start).astype(np.float32)
     return self._computed("episode_return", total)
 
-
+# %% ../../nbs/data.dataset.ipynb #dc1be228
 @patch
 def _computed(self: Dataset, name: str, compute):
     "What `compute` gives, kept until other episodes are chosen"
@@ -207,12 +207,12 @@ def _choose(
     self: Dataset,
     chosen: np.ndarray | None,  # (n,) int64, episodes of the whole data set; None for all of them
 ) -> None:
-    "Makes the columns those of these episodes"
+    "Sets the data set's columns to those of these episodes"
     pick = slice(None) if chosen is None else chosen
     starts = np.cumsum([0, *self._all_lengths[:-1]], dtype=np.int64)
     self.chosen, self.length, self.cut = chosen, self._all_lengths[pick], self._all_cuts[pick]
     self.start = starts if chosen is None else np.cumsum([0, *self.length[:-1]], dtype=np.int64)
-    self._shift = starts[pick] - self.start  # from a transition of the view to the same one of the whole
+    self._shift = starts[pick] - self.start  # to add to a transition's number for its number in the whole data set
     self._cache = {}
     n = int(self.length.sum(dtype=np.int64))
     rows_of = None if chosen is None else lambda t: t + self._shift[self.episodes_at(t)]
@@ -258,7 +258,7 @@ def _restore_view(data: Dataset) -> None:
 # %% ../../nbs/data.dataset.ipynb #10a8ef3d
 @patch
 def _leave_out_headless(self: Dataset) -> None:
-    "Chooses the episodes that have their beginning; DatasetError if none has"
+    "Leaves out episodes of earlier versions that lack their beginning; DatasetError if all do"
     older = ["dropped" not in about and about["policy"].get("policy") != "human" for about in self.about]
     suspects = np.flatnonzero(np.array(older)[self.shard_of])
     headless = suspects[~at_start(self.codes(self.start[suspects]))] if len(suspects) else suspects
@@ -322,7 +322,7 @@ def episode(self: Dataset, e: int) -> Episode:
 # %% ../../nbs/data.dataset.ipynb #0c78ec33
 @patch
 def verify(self: Dataset) -> None:
-    "Reads every column, compares its checksum and looks at its numbers; DatasetError names what is wrong with which"
+    "Reads every column and checks its checksum and its numbers; DatasetError names the column and what is wrong"
     parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
     verify_columns(self.shards, self.about, parts)
 

@@ -90,7 +90,7 @@ def find_golden(data: Dataset, mark: Golden) -> int | None:
 
 # %% ../../nbs/data.golden.ipynb #a3782238
 def _moments(data: Dataset) -> tuple[list, list]:  # (episode, step, why it matters) of each
-    "Marked states, and the states of marked episodes in which something was unlocked"
+    "The marked states, and the states of marked episodes in which an achievement was unlocked"
     names, marked, unlocking = World(data.env_name).achievement_names, [], []
     for g in golden(marks_folder(data)):
         number = find_golden(data, g)

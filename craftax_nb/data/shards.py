@@ -94,7 +94,7 @@ def add(
     self: EpisodeWriter,
     rollout: dict,  # (steps, envs, …) arrays: codes, next_codes, achievements, first and the columns of an episode
 ) -> None:
-    "Takes a rollout; `first` says where episodes begin, `next_codes` and `achievements` are of before a reset"
+    "Takes a rollout; `first` says where episodes begin, `next_codes` and `achievements` are those before a reset"
     rollout = {name: np.asarray(x) for name, x in rollout.items()}
     first, last = rollout.pop("first"), rollout["terminated"] | rollout["truncated"]
     if self.running is None:
@@ -107,14 +107,14 @@ def add(
                 self._take(env, part, bool(first[start, env]), bool(last[end - 1, env]))
             start = end
 
-
+# %% ../../nbs/data.shards.ipynb #88f1f0e7
 @patch
 def _take(self: EpisodeWriter, env: int, part: dict, first: bool, last: bool) -> None:
     "Takes steps of one episode; drops and counts them if its beginning was never seen"
     pieces = self.running[env]
     if pieces or first:
         pieces.append(part)
-    else:
+    else:  # an episode is counted once, at its first piece
         self.dropped += not self.headless[env], len(part["action"])
     self.headless[env] = not pieces and not last
     if pieces and last:
@@ -159,16 +159,27 @@ def close(self: EpisodeWriter, step: int) -> None:
 # %% ../../nbs/data.shards.ipynb #da7d715f
 @patch
 def _restore(self: EpisodeWriter, step: int) -> None:
-    "Puts the folder and the running episodes back to where `commit(step)` left them; nothing to do after `close(step)`"
+    "Puts the folder and the running episodes back to where `commit(step)` left them; does nothing after `close(step)`"
     if (self.folder / f"shard-{step:09d}-cut").exists():
         return
     for shard in self.folder.glob("shard-*"):
         if SHARD.read(shard / "shard.json")["step"] > step or shard.name.endswith("-cut"):
             remove_whole(shard)
-    file = self.folder / f"running-{step:09d}.npz"
+    columns = _read_running(self.folder / f"running-{step:09d}.npz", step)
+    self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
+    self.running = [[] for _ in self.headless]
+    for key, column in columns.items():
+        env, _, name = key.partition(".")
+        if not self.running[int(env)]:
+            self.running[int(env)].append({})
+        self.running[int(env)][0][name] = column
+
+# %% ../../nbs/data.shards.ipynb #e0d963c6
+def _read_running(file: Path, step: int) -> dict[str, np.ndarray]:
+    "The episodes that were running at `commit(step)`, as arrays; ValueError or DatasetError where they can't be read"
     if not file.exists():
         raise ValueError(
-            f"{show_path(self.folder)} has no {file.name}: it can't go on from step {step}; start with a new folder"
+            f"{show_path(file.parent)} has no {file.name}: it can't go on from step {step}; start with a new folder"
         )
     try:
         with np.load(file) as saved:
@@ -177,13 +188,7 @@ def _restore(self: EpisodeWriter, step: int) -> None:
         raise DatasetError(f"{show_path(file)} is damaged ({e}); start with a new folder") from None
     if "headless" not in columns:
         raise ValueError(f"{show_path(file)} doesn't say where its episodes begin; start with a new folder")
-    self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
-    self.running = [[] for _ in self.headless]
-    for key, column in columns.items():
-        env, _, name = key.partition(".")
-        pieces = self.running[int(env)]
-        pieces or pieces.append({})
-        pieces[0][name] = column
+    return columns
 
 # %% ../../nbs/data.shards.ipynb #2ef06ef3
 def _join(

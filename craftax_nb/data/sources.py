@@ -58,11 +58,9 @@ def known_names(
 
 # %% ../../nbs/data.sources.ipynb #831fff15
 def _rows_of(columns: dict[str, np.ndarray], where: str) -> dict:
-    "The columns of a stretch as `cut_episodes` takes them; T+1 observations are those before and after each step"
-    rows, n = (
-        {name: x for name, x in columns.items() if name not in ("obs", "next_obs", "episode")},
-        len(columns["action"]),
-    )
+    "Columns of consecutive steps as `cut_episodes` takes them; of T+1 observations all but the first are after a step"
+    n = len(columns["action"])
+    rows = {name: x for name, x in columns.items() if name not in ("obs", "next_obs", "episode")}
     rows.setdefault("terminated", rows.pop("done", np.zeros(n, bool)))
     try:
         codes = codes_of(columns["obs"])
@@ -80,7 +78,7 @@ def _rows_of(columns: dict[str, np.ndarray], where: str) -> dict:
 
 # %% ../../nbs/data.sources.ipynb #a72d8c7f
 def _import(stretches: Iterator, folder, report: ImportReport, craftax_version: str) -> tuple[Dataset, ImportReport]:
-    "Writes stretches, (where, columns) each, as a data set"
+    "Writes stretches of consecutive steps, (file or episode for messages, columns) each, as a data set"
     with whole_data(folder) as new:
         writer = ShardsOf(new, report, craftax_version)
         for where, columns in stretches:
@@ -203,18 +201,17 @@ def _hub_tables(source: str) -> Iterator:
 
 # %% ../../nbs/data.sources.ipynb #99ec445f
 def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[str, dict]]:
-    "Yields stretches of steps: of a row that is an episode its own, else up to where an episode ends or another begins"
-    rest: dict[str, np.ndarray] = {}
+    """Yields stretches of consecutive steps, each of one episode. In a table with an episode a row, that is a row; in a
+    table with a step a row, the steps up to an episode's end, or to where its number changes"""
+    rest: dict[str, np.ndarray] = {}  # steps of an episode that goes on in the next table
     for where, table in tables:
         with opened_source(Path(where)):  # it may be of another shape than a table of steps
             names = known_names(table.column_names, where, report)
             columns = {here: table[there].combine_chunks() for here, there in names.items()}
-            if hasattr(columns["reward"].type, "value_type"):
+            if hasattr(columns["reward"].type, "value_type"):  # lists: an episode a row
                 for row in range(len(table)):
-                    yield (
-                        f"{where}, row {row}",
-                        {n: _numpy(x[row].values) for n, x in columns.items() if n != "episode"},
-                    )
+                    episode = {name: _numpy(x[row].values) for name, x in columns.items() if name != "episode"}
+                    yield f"{where}, row {row}", episode
                 continue
             rows = {name: _numpy(column) for name, column in columns.items()}
             rows = {name: np.concatenate([rest[name], x]) for name, x in rows.items()} if rest else rows

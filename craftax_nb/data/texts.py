@@ -45,7 +45,7 @@ def add_texts(
             write_json(new / "text.json", about | {"codes_sha256": data.about[shard]["sha256"]["codes.npy"]})
     return len(missing)
 
-
+# %% ../../nbs/data.texts.ipynb #39164a7f
 def _write_texts(folder: Path, codes: np.ndarray, text_format: str, block: int) -> int:
     "Writes the texts of a shard, and where each ends; returns their bytes"
     ends, last = [], 0
@@ -79,6 +79,7 @@ class Texts:
             self._check_words(shard, folder, spot_checks)
 
     def _one(self, shard: int, row: int) -> str:
+        "The text of one row of a shard's codes"
         first = int(self._ends[shard][row - 1]) if row else 0
         return self._bytes[shard][first : int(self._ends[shard][row])].tobytes().decode()
 
@@ -106,7 +107,7 @@ def _check_folder(folder: Path, about: dict, text_format: str) -> None:
     if text["codes_sha256"] != about["sha256"]["codes.npy"]:
         raise DatasetError(f"{show_path(folder)} belongs to other codes; remove it and add_texts again")
 
-
+# %% ../../nbs/data.texts.ipynb #531c448d
 @patch
 def _check_words(self: Texts, shard: int, folder: Path, spot_checks: int) -> None:
     "DatasetError if some of a shard's states are described in other words today"
@@ -120,5 +121,5 @@ def _check_words(self: Texts, shard: int, folder: Path, spot_checks: int) -> Non
 # %% ../../nbs/data.texts.ipynb #67d010f8
 def text_formats(data: Dataset) -> list[str]:  # those that every shard holds
     "The text columns of a data set"
-    has = lambda name: all((shard / f"text-{name}" / "text.json").exists() for shard in data.shards)
-    return [name for name in TEXT_FORMATS if has(name)]
+    in_all_shards = lambda name: all((shard / f"text-{name}" / "text.json").exists() for shard in data.shards)
+    return [name for name in TEXT_FORMATS if in_all_shards(name)]

@@ -31,22 +31,22 @@ def _parser() -> argparse.ArgumentParser:
 def labels_table(
     sets: dict,  # data set's name -> its `Labels`, all of one recipe
 ) -> tuple[pd.DataFrame, pd.DataFrame]:  # a row a set, and one for all of them; the dimensions of all
-    "Recomputed statistics of hidden states, and how far the stored ones are from them, in deviations"
+    "Recomputed statistics of hidden states, and how far the stored mean and deviation are off"
     from craftax_nb.labelling.stats import hidden_moments, hidden_stats
 
-    rows, whole = {}, hidden_stats(*sets.values())
+    rows, dimensions = {}, hidden_stats(*sets.values())
     for name, labels in sets.items():
         moments = hidden_moments(labels)
         scale = np.maximum(moments.std, 1e-3 * moments.std.max())
         off = max((np.abs(labels.mean - moments.mean) / scale).max(), (np.abs(labels.std - moments.std) / scale).max())
         rows[name] = _row(moments.n, moments.mean, moments.std) | {"stored is off by": f"{off:.1e} deviations"}
     if len(sets) > 1:
-        rows["all"] = _row(whole.attrs["transitions"], *(whole[column].to_numpy() for column in ("mean", "std")))
-    return pd.DataFrame(rows).T, whole
+        rows["all"] = _row(dimensions.attrs["transitions"], dimensions["mean"].to_numpy(), dimensions["std"].to_numpy())
+    return pd.DataFrame(rows).T, dimensions
 
-
+# %% ../../nbs/labelling.__main__.ipynb #ae759eea
 def _row(transitions: float, mean: np.ndarray, std: np.ndarray) -> dict:
-    "What is said of some vectors"
+    "The table's cells about some vectors: their number, and the size of mean and deviation"
     sizes = {"mean's length": f"{np.linalg.norm(mean):.4g}", "mean deviation": f"{std.mean():.4g}"}
     return {"transitions": f"{int(transitions):,}", "dimensions": len(mean), "dead": int((std < 1e-6).sum())} | sizes
 

@@ -17,9 +17,9 @@ from .store import Labels
 from ..lm.recipe import Recipe, recipe_differences
 
 # %% ../../nbs/labelling.diagnose.ipynb #f40a5e66
-SAME = 1e-4  # largest difference of a pair, in parts of the vector's largest component
-COSINE = 0.999  # smallest cosine of a pair
-SHARE = 0.1  # difference in parts of the variance over states
+SAME = 1e-4  # "same": largest difference of a pair, in parts of the vector's largest component
+COSINE = 0.999  # "same up to dtype": smallest cosine of a pair
+SHARE = 0.1  # "same up to dtype": largest squared difference, in parts of the variance over states
 
 
 def _cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:  # (n,)
@@ -45,7 +45,7 @@ def _alike(x: np.ndarray, y: np.ndarray) -> str:
 
 # %% ../../nbs/labelling.diagnose.ipynb #644ae796
 def _factors(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    "The factor that brings x nearest to y; the share of y's variance that a line for each dimension leaves"
+    "The factor that brings x nearest to y; the share of y's variance that a linear fit of each dimension leaves"
     factor = float((x * y).sum() / max((x * x).sum(), 1e-30))
     moving = (x.std(0) > 1e-12) & (y.std(0) > 1e-12)
     if not moving.any():
@@ -63,13 +63,14 @@ def _elsewhere(x: np.ndarray, y: np.ndarray) -> float:
 
 # %% ../../nbs/labelling.diagnose.ipynb #5092f92c
 def _one_distribution(x: np.ndarray, y: np.ndarray) -> bool:
-    "Whether the dimensions' means and deviations are alike, as far as that many states can tell"
+    "Whether the dimensions' means and deviations are alike, within the error of a sample of this size"
     std = np.maximum(x.std(0), 1e-12)
     off = np.sqrt((((y - x).mean(0) / std) ** 2).mean())
     return bool(off <= 3 * np.sqrt(2 / len(x)) and 0.8 <= np.median(y.std(0) / std) <= 1.25)
 
 # %% ../../nbs/labelling.diagnose.ipynb #4936ad26
 def _verdict(x: np.ndarray, y: np.ndarray, names: tuple, differing: dict) -> tuple[str, str]:  # kind, sentence
+    "Why y isn't x, or that it is: the explanations are tried from the simplest on"
     (a, b), recipes = names, _recipe_note(differing)
     if x.shape[1] != y.shape[1]:
         return "other model", f"other model: {a} is {x.shape[1]} wide, {b} {y.shape[1]}; {recipes}"
@@ -91,7 +92,7 @@ def _recipe_note(differing: dict) -> str:
 
 # %% ../../nbs/labelling.diagnose.ipynb #f5a6538f
 def _scaled(x: np.ndarray, y: np.ndarray, a: str, b: str, recipes: str) -> str:
-    "How y is a scaled x, or an empty string"
+    "In which way y is a scaled x, as a sentence; '' where it isn't"
     factor, unexplained = _factors(x, y)
     if _alike(x * factor, y):
         return f"{b} is {factor:.4g} times {a}; otherwise they agree"
@@ -102,7 +103,7 @@ def _scaled(x: np.ndarray, y: np.ndarray, a: str, b: str, recipes: str) -> str:
 
 
 def _shuffled(x: np.ndarray, y: np.ndarray, a: str, b: str, differing: dict) -> str:
-    "How y is a shuffled x, or an empty string"
+    "In which way y is x in another order, as a sentence; '' where it isn't"
     moved = _elsewhere(x, y)
     if moved >= 0.5:
         return f"{moved:.0%} of the vectors of {b} are those of {a} for other states"
@@ -130,12 +131,12 @@ class Diagnosis:
 
     @property
     def cosine(self) -> np.ndarray:  # (n,)
-        "Of each pair"
+        "The cosine of each pair"
         return _cosine(self.a, self.b)
 
     @property
     def unrelated_cosine(self) -> np.ndarray:  # (n,)
-        "Of pairs of different states of a"
+        "The cosine of each vector of a and that of another state of a"
         return _cosine(self.a, np.roll(self.a, 1, 0))
 
     @property
@@ -191,7 +192,7 @@ def table(self: Diagnosis):
     rows |= {f"recipe: {k}": f"{v} | {w}" for k, (v, w) in self.differ.items()}
     return pd.DataFrame({"": rows.values()}, index=list(rows))
 
-
+# %% ../../nbs/labelling.diagnose.ipynb #237706ed
 def _spread(v: np.ndarray, f: str) -> str:
     return f"{np.median(v):{f}} ({v.min():{f}} to {v.max():{f}})"
 
@@ -254,7 +255,7 @@ def _label_sets(sides: tuple, dataset) -> list[Labels]:
     if dataset is None and (len(sets) < len(sides) or len({s.recipe.cadence for s in sets}) > 1):
         where = "beside a labeller, and for label sets of different cadence"
         raise ValueError(f"the dataset is needed {where}: diagnose(a, b, load_dataset(...))")
-    sizes, hashes = {len(s.pointer) for s in sets}, {h for s in sets if (h := s.info.get("dataset_hash"))}
+    sizes, hashes = {len(s.pointer) for s in sets}, {s.info.get("dataset_hash") for s in sets} - {None, ""}
     if dataset is not None:
         sizes = sizes | {dataset.num_transitions}
         hashes = {dataset.hash} | {h for h in hashes if not dataset.known_as(h)}

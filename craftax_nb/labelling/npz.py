@@ -93,7 +93,7 @@ def _bit_order(bits: np.ndarray, aux: np.ndarray, spec) -> str:
 def export_npz(
     data: Dataset,
     folder: str | Path,
-    labels: Labels | None = None,  # their vectors as hidden_state; NaN where a transition has none
+    labels: Labels | None = None,  # written as hidden_state; NaN where a transition has no label
     packed: bool = False,  # obs_map_bits and obs_aux instead of obs
     gamma: float = 0.99,
     bootstrap: np.ndarray | None = None,  # (transitions,) value of the observation after each, read at truncated steps
@@ -143,10 +143,10 @@ def _npz_files(source: Path) -> list[Path]:
     if (source / EXPORT_FILE).exists():
         listed, names = set(_EXPORT.read(source / EXPORT_FILE)["files"]), {p.name for p in paths}
         if different := sorted(listed ^ names):
-            what = "lacks" if different[0] in listed else "holds"
-            problem = (
-                f"{what} {different[0]}, which its {EXPORT_FILE} {'lists' if what == 'lacks' else 'does not list'}"
-            )
+            name = different[0]
+            problem = f"lacks {name}, which its {EXPORT_FILE} lists"
+            if name in names:
+                problem = f"holds {name}, which its {EXPORT_FILE} does not list"
             raise NpzError(f"{show_path(source)} {problem}; export or copy it again")
     return paths
 
@@ -188,7 +188,7 @@ _READ = ("action", "reward", "done", "terminated", "truncated", "log_prob", "val
 
 @contextlib.contextmanager
 def _opened(path: Path):
-    "An open .npz file; what goes wrong in it is an ImportDataError that names it"
+    "An open .npz file; an error inside the block becomes an ImportDataError that names the file"
     with opened_source(path), np.load(path) as npz:
         yield npz
 
@@ -210,31 +210,36 @@ def check_npz_memory(
     joined: bool,  # whether all files are held together
     memory: int = 0,  # bytes; 0: this machine's
 ) -> None:
-    "NpzError, before anything is read, where what is read at once takes more than the machine's memory"
+    "NpzError, before any column is read, where the columns held at once take more than the machine's memory"
     memory, held = memory or machine_memory(), 0
     for path in paths:
         with _opened(path) as npz:
             read = [shape_and_type for name, shape_and_type in _columns_of(npz).items() if name in _READ]
         held = held * joined + sum(math.prod(shape) * dtype.itemsize for shape, dtype in read)
         if held > memory:
-            what = "the files up to " * joined + show_path(path)
+            files = f"the files up to {show_path(path)}" if joined else show_path(path)
+            advice = "import without joined, or cut it" if joined else "cut it"
             raise NpzError(
-                f"{what} would take {size_words(held)}, this machine has {size_words(memory)} of memory; "
-                f"{'import without joined, or ' * joined}cut it into smaller files"
+                f"{files} would take {size_words(held)}, this machine has {size_words(memory)} of memory; "
+                f"{advice} into smaller files"
             )
 
 # %% ../../nbs/labelling.npz.ipynb #3173d97a
 def _read(path: Path, num_envs: int, report: ImportReport) -> dict:
     "A file's columns, with observations as codes; raises NpzError for missing arrays or different lengths"
     with _opened(path) as npz:
-        there = _columns_of(npz)
-        for name, (shape, dtype) in there.items():
-            if dtype.hasobject or name not in _READ:
-                kind = "Python objects, never unpickled" if dtype.hasobject else "not used" if shape else "a scalar"
-                report.skipped[name] = kind
-        file = {name: npz[name] for name in there if name in _READ and name not in report.skipped}
-    if missing := {"action", "reward"} - set(file) | ({"done"} if not {"done", "terminated"} & set(file) else set()):
-        raise NpzError(f"{show_path(path)} has no {', '.join(sorted(missing))}; it has {', '.join(there)}")
+        headers = _columns_of(npz)
+        for name, (shape, dtype) in headers.items():
+            if dtype.hasobject:
+                report.skipped[name] = "Python objects, never unpickled"
+            elif name not in _READ:
+                report.skipped[name] = "not used" if shape else "a scalar"
+        file = {name: npz[name] for name in headers if name in _READ and name not in report.skipped}
+    missing = {"action", "reward"} - set(file)
+    if not {"done", "terminated"} & set(file):
+        missing.add("done")
+    if missing:
+        raise NpzError(f"{show_path(path)} has no {', '.join(sorted(missing))}; it has {', '.join(headers)}")
     lengths = {name: len(x) if x.ndim else 0 for name, x in file.items()}
     if len(set(lengths.values())) > 1 or not lengths["action"] or lengths["action"] % num_envs:
         expected = f"one number of them that {num_envs} environments divide"
@@ -258,7 +263,7 @@ def import_npz(
     source: str | Path,  # a folder of .npz files, read in the order of their names
     folder: str | Path,  # a new data set's
     num_envs: int = 1,  # environments whose steps lie side by side
-    joined: bool = False,  # each file goes on where the one before it ended; else running episodes are cut at its end
+    joined: bool = False,  # whether each file continues the one before it; False: episodes are cut at a file's end
     pooling: str = "",  # of token-wise hidden states: "mean" or "last"
     recipe: Recipe | None = None,  # resolved, of the hidden states; None: one whose fields are 'unknown'
     craftax_version: str = "unknown",  # of the game that was played
@@ -272,7 +277,7 @@ def import_npz(
             pool_tokens(first["hidden_state"][:1], pooling)  # refuses before anything is written
     with whole_data(folder) as new:
         writer = ShardsOf(new, report, craftax_version)
-        for where, rows in _stretches(paths, num_envs, joined, report):
+        for where, rows in _joined_or_single(paths, num_envs, joined, report):
             hidden = rows.pop("hidden_state", None)
             if labelled and hidden is None:
                 raise NpzError(f"{where} has no hidden_state, {show_path(paths[0])} has")
@@ -288,8 +293,10 @@ def import_npz(
     return Dataset(resolve(folder)), report
 
 # %% ../../nbs/labelling.npz.ipynb #015189ce
-def _stretches(paths: list[Path], num_envs: int, joined: bool, report: ImportReport) -> Iterator[tuple[str, dict]]:
-    "Yields (where, columns) of each file, or of all files together"
+def _joined_or_single(
+    paths: list[Path], num_envs: int, joined: bool, report: ImportReport
+) -> Iterator[tuple[str, dict]]:
+    "Yields (the file's path for messages, columns) of each file or, once, of all files joined"
     files = ((show_path(path), _read(path, num_envs, report)) for path in paths)
     if not joined:
         yield from files
@@ -309,7 +316,7 @@ def _unknown_recipe(pooling: str) -> Recipe:
 
 # %% ../../nbs/labelling.npz.ipynb #3d44e556
 def _save_vectors(data: Dataset, hidden: np.ndarray, recipe: Recipe) -> Labels:
-    "Saves one vector a transition as labels, equal ones once; rows that are not finite are no labels"
+    "Saves each transition's vector as a label, equal ones once; a vector with a number that isn't finite is no label"
     labelled = np.flatnonzero(np.isfinite(hidden).all(1))
     if not len(labelled):
         raise NpzError("hidden_state has no row of finite numbers; leave it out of the files to import the rest")

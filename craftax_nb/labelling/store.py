@@ -47,7 +47,7 @@ class Labels:
 
     @property
     def hash(self) -> str:  # 16 hex digits
-        "Names these vectors of this data set: over the recipe, the data set, every pointer and the moments"
+        "Identifies these vectors of this data set: a hash over recipe, data set, pointers, mean and deviation"
         about = f"{self.recipe.hash} {self.info.get('dataset_hash', '')}"
         return short_hash(about, *(np.ascontiguousarray(x).tobytes() for x in (self.pointer, self.mean, self.std)))
 
@@ -166,18 +166,18 @@ def view_labels(
         "labelled_transitions": int((pointer >= 0).sum()),
         "of": view.whole_hash,
     }
-    info.pop("sha256", None)  # of other columns
+    info.pop("sha256", None)  # the checksums are of the whole data set's columns
     return replace(labels, pointer=pointer, mean=mean, std=std, info=info)
 
 # %% ../../nbs/labelling.store.ipynb #b6952053
 def check_labels(labels: Labels, data: Dataset) -> None:
     "Raises LabelError, naming both, unless the labels are of this data set"
-    of, n = labels.info.get("dataset_hash") or "unknown", len(labels.pointer)
-    if n != data.num_transitions or not data.known_as(of):
-        here = f"{show_path(data.folder)} is data set {data.hash} with {data.num_transitions:,}"
+    labelled_hash, n = labels.info.get("dataset_hash") or "unknown", len(labels.pointer)
+    if n != data.num_transitions or not data.known_as(labelled_hash):
+        given = f"{show_path(data.folder)} is data set {data.hash} with {data.num_transitions:,}"
         raise LabelError(
-            f"the labels in {show_path(labels.folder)} are of data set {of} with {n:,} transitions, {here}: "
-            "label this one, or give the data set that was labelled"
+            f"the labels in {show_path(labels.folder)} are of data set {labelled_hash} with {n:,} transitions, "
+            f"{given}: label this one, or give the data set that was labelled"
         )
 
 # %% ../../nbs/labelling.store.ipynb #4d8423ba

@@ -40,15 +40,15 @@ def is_control(model: str) -> bool:
 
 # %% ../../nbs/lm.controls.ipynb #e3557284
 def make_control(
-    folder: str | Path,  # of the control, whole or not there; its name ends with the source's model
+    folder: str | Path,  # where the control is written; for an oracle's hidden states the name ends in "-oracle"
     kind: str,  # one of `CONTROL_KINDS`
-    source: Recipe,  # resolved, of the hidden states that are taken from
-    hidden: np.ndarray,  # (n, width) of them, distinct states
-    dim: int = 0,  # width of the control's vectors, zeros behind; 0: the source's
+    source: Recipe,  # the resolved recipe of the hidden states
+    hidden: np.ndarray,  # (n, width) hidden states of distinct states of the game
+    dim: int = 0,  # width of the control's vectors, filled up with zeros; 0: the width of the hidden states
     seed: int = 0,
-    dataset_hash: str = "",  # of the data that the hidden states are of
+    dataset_hash: str = "",  # of the data set whose states these are
 ) -> Recipe:
-    "Writes a control's folder; the recipe of its vectors. RecipeError for another kind, or a width below the source's"
+    "Writes a control's folder and returns its recipe; RecipeError for another kind, or a `dim` below the width"
     if kind not in CONTROL_KINDS:
         raise RecipeError(f"control is {kind!r}, expected one of {', '.join(CONTROL_KINDS)}")
     dim = dim or hidden.shape[1]
@@ -69,7 +69,7 @@ def make_control(
 def control_recipe(
     folder: str | Path,
 ) -> Recipe:  # resolved
-    "The recipe of a control's vectors: its source's, but for the model"
+    "The recipe of a control's vectors: that of the hidden states which it was made from, with the control as its model"
     about = _FILE.read(resolve(folder) / "control.json")
     source = recipe_from_dict(about["source"])
     weights = short_hash(f"{about['kind']} {about['seed']} {about['dim']} {weights_hash(resolve(folder))}")
@@ -88,7 +88,7 @@ class Control:
     def __init__(
         self,
         recipe: Recipe,  # whose model is a control's folder
-        inner: Callable[[Recipe], object] | None = None,  # opens the extractor of the source's recipe; for `padded`
+        open_source: Callable[[Recipe], object] | None = None,  # opens a recipe's extractor; only `padded` needs it
     ):
         from safetensors.numpy import load_file
 
@@ -101,13 +101,14 @@ class Control:
         self.kind, self.seed, self.dim = about["kind"], about["seed"], about["dim"]
         self._vectors = load_file(folder / "vectors.safetensors")["vectors"]
         self._mean = self._vectors.mean(0, dtype=np.float64)
-        self._inner = inner(recipe_from_dict(about["source"])) if self.kind == "padded" and inner else None
+        needs_source = self.kind == "padded" and open_source is not None
+        self._source = open_source(recipe_from_dict(about["source"])) if needs_source else None
 
     def of_keys(
         self,
         keys: list[bytes],  # `text_key` of each text
     ) -> np.ndarray:  # (n, dim) float32
-        "The vectors of texts by their keys; of a control that says nothing of the state"
+        "The vectors of texts by their keys, for every kind but `padded`, whose vectors need the texts"
         numbers, n = _numbers(keys), len(self._vectors)
         if self.kind == "shuffled":
             return self._vectors[[(x ^ self.seed) % n for x in numbers]]
@@ -122,12 +123,12 @@ def encode(self: Control, texts: list[str]) -> np.ndarray:  # (n, dim) float32
     "The vectors of texts"
     if self.kind != "padded":
         return self.of_keys([text_key(text) for text in texts])
-    hidden = self._inner.encode(texts)
+    hidden = self._source.encode(texts)
     return np.pad(hidden, ((0, 0), (0, self.dim - hidden.shape[1])))
 
 
 @patch
 def close(self: Control) -> None:
     "Gives the source's memory back"
-    if self._inner is not None:
-        self._inner.close()
+    if self._source is not None:
+        self._source.close()

@@ -41,8 +41,8 @@ def engine_key(
     url: str,  # of an endpoint
 ) -> str:  # "" where none is set
     "The API key for an endpoint, from the environment"
-    own = urlsplit(url).hostname == "api.openai.com" and os.environ.get("OPENAI_API_KEY")
-    return (own or os.environ.get(KEY_VARIABLE, "")).strip()
+    openai_key = urlsplit(url).hostname == "api.openai.com" and os.environ.get("OPENAI_API_KEY")
+    return (openai_key or os.environ.get(KEY_VARIABLE, "")).strip()
 
 # %% ../../nbs/lm.endpoint.ipynb #627285ed
 class OpenAIEngine:
@@ -66,8 +66,9 @@ class OpenAIEngine:
         self.url, self.timeout, self.retries = url if parts.path else f"{url}/v1", timeout, retries
         local = parts.hostname in ("localhost", "::1") or parts.hostname.startswith("127.")
         http = openai.DefaultHttpxClient(trust_env=not local)  # no proxy between this machine and itself
-        how = dict(timeout=openai.Timeout(timeout, connect=min(timeout, 10.0)), max_retries=retries, http_client=http)
-        self.client = openai.OpenAI(base_url=self.url, api_key=engine_key(url) or "none", **how)
+        limit = openai.Timeout(timeout, connect=min(timeout, 10.0))
+        options = dict(timeout=limit, max_retries=retries, http_client=http)
+        self.client = openai.OpenAI(base_url=self.url, api_key=engine_key(url) or "none", **options)
         self.concurrency, self.refused = concurrency, set()  # refused: options that the endpoint doesn't take
         self.name = self.model = model or self._only_model()
         self._tokenizer_name, self._tokenizer = tokenizer or self.model, None
@@ -118,8 +119,8 @@ def _only_model(self: OpenAIEngine) -> str:
     with self._asking():
         names = [model.id for model in self.client.models.list().data]
     if len(names) != 1:
-        has = ", ".join(names[:8]) or "none"
-        raise EngineError(f"engine {self.url} has {len(names)} models ({has}); give one of them as model")
+        listed = ", ".join(names[:8]) or "none"
+        raise EngineError(f"engine {self.url} has {len(names)} models ({listed}); give one of them as model")
     return names[0]
 
 # %% ../../nbs/lm.endpoint.ipynb #03c131cb
@@ -144,7 +145,7 @@ def _at_once(self: OpenAIEngine, ask: Callable, items: list) -> list:
     return out
 
 # %% ../../nbs/lm.endpoint.ipynb #051676c9
-OPTIONAL = {  # options that may be dropped -> the word in a refusal of each
+OPTIONAL = {  # options of a request that can be left out -> the word by which the endpoint's refusal is recognised
     "logprobs": "logprobs",
     "seed": "seed",
     "extra_body": "chat_template_kwargs",
@@ -160,7 +161,8 @@ def choice_schema(choices: list[str]) -> dict:
 # %% ../../nbs/lm.endpoint.ipynb #21d71164
 @patch
 def _create(self: OpenAIEngine, chat: list[dict], options: dict):
-    "The endpoint's answer; refused `OPTIONAL` options are left out from then on, a refused schema raises EngineCant"
+    """The endpoint's answer. An `OPTIONAL` option that it refuses is left out of this and all later requests; a refused
+    JSON schema raises EngineCant"""
     import openai
 
     options = {k: v for k, v in options.items() if k not in self.refused}
@@ -215,8 +217,8 @@ def _options(self: OpenAIEngine, max_tokens: int, temperature: float | None, cho
     options = {"max_completion_tokens" if openai_itself else "max_tokens": max_tokens, "logprobs": True}
     options |= {} if temperature is None else {"temperature": temperature}
     options |= {"response_format": choice_schema(choices)} if len(choices) else {}
-    thoughtless = {"chat_template_kwargs": {"enable_thinking": False}}
-    return options if openai_itself else options | {"extra_body": thoughtless}
+    no_thinking = {"chat_template_kwargs": {"enable_thinking": False}}
+    return options if openai_itself else options | {"extra_body": no_thinking}
 
 # %% ../../nbs/lm.endpoint.ipynb #81d2b091
 def _answer(out) -> Reply:
@@ -230,17 +232,17 @@ def _answer(out) -> Reply:
 # %% ../../nbs/lm.endpoint.ipynb #ec96c05c
 @patch
 def _chosen(self: OpenAIEngine, answer: Reply, choices: list[str]) -> Reply:
-    """The answer with the chosen text, or as it is: cut off before the choice, or, with a `failure`, none of the
-    choices though the endpoint took the schema"""
+    """The answer with the chosen text alone. One that was cut off before the choice stays as it is; one that is none of
+    the choices, though the endpoint accepted the JSON schema, gets a `failure`"""
     if (text := _chosen_text(answer.text)) in choices:
         return replace(answer, text=text)
     if not answer.ended and answer.text.lstrip().startswith("{"):
         return answer
-    cut = "is none of them" if answer.ended else "was cut off"
-    why = f"{self.url} took the schema, but {answer.text[:60]!r} {cut}"
+    problem = "is none of them" if answer.ended else "was cut off"
+    why = f"{self.url} took the schema, but {answer.text[:60]!r} {problem}"
     return replace(answer, failure=f"this engine can't hold an answer to choices: {why}")
 
-
+# %% ../../nbs/lm.endpoint.ipynb #039a237d
 # Some models write blanks after the choice until they are cut off.
 _UNCLOSED = re.compile(r'\s*\{\s*"action"\s*:\s*("[^"\\]*")\s*')
 
@@ -289,14 +291,14 @@ def _score(self: OpenAIEngine, ids: list[int], answers: list[list[int]]) -> Scor
     import openai
 
     prompts = [[*ids, *answer] for answer in answers]
-    how = dict(max_tokens=1, temperature=0.0, echo=True, logprobs=1)
+    options = dict(max_tokens=1, temperature=0.0, echo=True, logprobs=1)
     refused = (
         openai.BadRequestError,
         openai.NotFoundError,
         openai.UnprocessableEntityError,
     )
     try:
-        out = self.client.completions.create(model=self.model, prompt=prompts, **how)
+        out = self.client.completions.create(model=self.model, prompt=prompts, **options)
     except refused as e:
         raise EngineCant(_cant_score(self.url, f"{e.status_code}, {_reason(e)}")) from None
     rows = {choice.index: choice.logprobs.token_logprobs if choice.logprobs else [] for choice in out.choices}

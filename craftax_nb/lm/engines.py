@@ -23,11 +23,11 @@ from .recipe import Recipe
 class EngineError(RuntimeError):
     "An engine gave no answer; the message says why and what to do"
 
-    arrived: list = ()  # what the same call did return, in the order of its chats, None where nothing; (): nothing
+    arrived: list = ()  # answers of the same call that did arrive, in the order of its chats, None for the others
 
 
 class EngineCant(EngineError):
-    "Something that an engine can't do, however often it is asked; the message names another way"
+    "The engine doesn't support what it was asked for, so a retry won't help; the message names another way"
 
 # %% ../../nbs/lm.engines.ipynb #7f33a027
 @dataclass(frozen=True)
@@ -106,18 +106,18 @@ def _ids(self: TransformersEngine, chats: list, more: int) -> list[list[int]]:
         raise EngineError(f"a chat has {length} tokens with its answer, but {self.name} reads {self.longest}: {advice}")
     return out
 
-
+# %% ../../nbs/lm.engines.ipynb #7eb2693a
 def require_words_only(chats: list[list[dict]]) -> None:
     "EngineCant for a chat with pictures, which only `complete` of an endpoint takes"
     if any(not isinstance(message["content"], str) for chat in chats for message in chat):
         raise EngineCant("this engine can't see pictures; take the endpoint of a model that sees, and choose or think")
 
-
+# %% ../../nbs/lm.engines.ipynb #7c9d0eef
 def chat_ids(tokenizer, chat: list[dict]) -> list[int]:
     "The token ids of a chat, up to and including the template's opening of the answer"
     return list(tokenizer(chat_text(tokenizer, chat), add_special_tokens=False)["input_ids"])
 
-
+# %% ../../nbs/lm.engines.ipynb #6cf7b9d9
 def candidate_ids(tokenizer, candidates: list[str]) -> list[list[int]]:
     "The token ids of each candidate on its own"
     return [list(ids) for ids in tokenizer(list(candidates), add_special_tokens=False)["input_ids"]]
@@ -137,18 +137,16 @@ def complete(
         return []
     allowed = candidate_ids(self.tokenizer, choices) if len(choices) else []
     ids = self._ids(chats, 1 + max(map(len, allowed)) if allowed else max_tokens)
-    beginning = min(common_beginning(*ids), min(map(len, ids)) - 1)
-    tokens = Tokens(ids, [len(x) - 1 for x in ids], ids[0][:beginning], [{}] * len(ids), [0] * len(ids))
+    shared = min(common_beginning(*ids), min(map(len, ids)) - 1)  # each chat's last token is computed anew
+    tokens = Tokens(ids, [len(x) - 1 for x in ids], ids[0][:shared], [{}] * len(ids), [0] * len(ids))
     temperature = 1.0 if temperature is None else temperature
     written = self.backend.write(tokens, max_tokens, temperature, seeds, allowed)
-    ends, out = set(self.backend.ends), []
+    out = []
     for prompt, (answer, log_prob) in zip(ids, written):
-        ended = bool(answer) and answer[-1] in ends
-        text = (
-            choices[allowed.index(answer[:-1])]
-            if allowed and ended
-            else self.tokenizer.decode(answer[: -ended or None])
-        )
+        ended = bool(answer) and answer[-1] in self.backend.ends
+        without_end = answer[:-1] if ended else answer
+        is_choice = allowed and ended
+        text = choices[allowed.index(without_end)] if is_choice else self.tokenizer.decode(without_end)
         out.append(Reply(text, log_prob, len(prompt), len(answer), ended))
     return out
 
@@ -165,9 +163,11 @@ def score(self: TransformersEngine, chats: list[list[dict]], candidates: list[st
 @patch
 def hidden(self: TransformersEngine, texts: list[str], recipe: Recipe) -> np.ndarray:
     "Hidden states (n, dim) float32, as the recipe's `Extractor` gives them; EngineCant for another model's recipe"
-    for field, own in (("model", self.name), ("dtype", self.dtype)):
-        if (wanted := getattr(recipe, field)) != own:
-            raise EngineCant(f"this engine can't give hidden states of {field} {wanted}: it holds {own}; open another")
+    for field, loaded in (("model", self.name), ("dtype", self.dtype)):
+        if (wanted := getattr(recipe, field)) != loaded:
+            raise EngineCant(
+                f"this engine can't give hidden states of {field} {wanted}: it holds {loaded}; open another"
+            )
     recipe = resolve_recipe(recipe)
     tokens = tokenise(self.tokenizer, render(self.tokenizer, recipe.prompt, recipe.thinking), list(texts))
     if recipe.generated_tokens:
@@ -192,13 +192,11 @@ def check_engine(
     out = {}
     for name, test in tests.items():
         try:
-            out[name] = "yes" if not (wrong := test(engine, like, tolerance)) else f"wrong: {wrong}"
+            problem, out[name] = test(engine, like, tolerance), "yes"
         except EngineCant as e:
-            out[name] = str(e)
-            if "this engine can't" not in out[name]:
-                out[name] = f"wrong: it says {e}"
-        if out[name].startswith("wrong"):
-            raise EngineError(f"engine {engine.name}: {name} is {out[name]}")
+            problem, out[name] = "" if "this engine can't" in str(e) else f"it says {e}", str(e)
+        if problem:
+            raise EngineError(f"engine {engine.name}: {name} is wrong: {problem}")
     return out
 
 # %% ../../nbs/lm.engines.ipynb #65cdbf78

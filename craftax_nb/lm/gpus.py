@@ -43,7 +43,7 @@ class GpuPlan:
         return self.tensor_parallel * self.pipeline_parallel
 
     def settings(self) -> dict:  # name -> value, of `vllm.LLM`
-        "What vLLM is told; nothing for a plan of one GPU"
+        "The plan as arguments of vLLM; none for a plan of one GPU"
         return {_VLLM_NAMES[k]: value for k, value in asdict(self).items() if value != getattr(GpuPlan, k)}
 
     def options(self) -> list:
@@ -56,7 +56,7 @@ class GpuPlan:
 
 # %% ../../nbs/lm.gpus.ipynb #d4272af8
 def add_gpu_options(add: Callable) -> None:  # add: a parser's `add_argument`
-    "The options that `GpuPlan.options` writes"
+    "Adds the options that `GpuPlan.options` writes to a command line's parser"
     add("--tensor-parallel", type=int, default=1, help="vLLM: GPUs that share each layer (%(default)s)")
     add("--pipeline-parallel", type=int, default=1, help="vLLM: groups of GPUs with a part of the layers (%(default)s)")
     add("--expert-parallel", action="store_true", help="vLLM, a mixture of experts: whole experts on each GPU")
@@ -66,7 +66,7 @@ def add_gpu_options(add: Callable) -> None:  # add: a parser's `add_argument`
 def gpu_plan(
     values: argparse.Namespace | Mapping,  # the options of a command line, or the parameters of a job
 ) -> GpuPlan:
-    "The plan that they name"
+    "The plan that a command line's options or a job's parameters describe"
     values = values if isinstance(values, Mapping) else vars(values)
     return GpuPlan(**{field.name: values[field.name] for field in fields(GpuPlan) if field.name in values})
 

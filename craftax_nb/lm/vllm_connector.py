@@ -39,7 +39,7 @@ def final_norm(
 # %% ../../nbs/lm.vllm_connector.ipynb #54ffc44b
 #| eval: false
 class _Done:
-    "Takes the place of a copy that has ended"
+    "Stands for a copy to the host that has ended, which vLLM asks about; here nothing is copied"
 
     def query(self) -> bool:
         return True
@@ -55,7 +55,7 @@ class PooledStates(ExampleHiddenStatesConnector):
         self.pooled = {}
 
     def request_finished(self, request, block_ids):
-        "In the scheduler: which tokens the worker has to take"
+        "Runs in the scheduler: tells the worker which tokens of a finished request to take"
         wait, _ = super().request_finished(request, block_ids)
         pending, wanted = self._pending_saves.get(request.request_id), request.kv_transfer_params or {}
         if pending is None or "positions" not in wanted:
@@ -66,7 +66,7 @@ class PooledStates(ExampleHiddenStatesConnector):
 
     @torch.inference_mode()
     def _submit_async_write(self, pending):
-        "In the worker: takes and pools them; on a GPU in the order of the stream, so before the pages are used again"
+        "Runs in the worker: pools a request's states; in the GPU stream's order, so before its pages are used again"
         if not self._is_tp_rank_zero:
             return
         states = states_at(self._kv_cache, pending.block_ids, pending.positions)

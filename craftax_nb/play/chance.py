@@ -20,7 +20,7 @@ __all__ = ['random_returns', 'random_return', 'beside_chance']
 # %% ../../nbs/play.chance.ipynb #5adf5ca4
 @cache
 def _measured() -> dict:
-    "What chance.json holds of each game"
+    "The contents of chance.json: for each game the returns, their mean and its interval"
     import craftax_nb
 
     return read_json(Path(craftax_nb.__file__).parent / "play" / "chance.json")
@@ -46,13 +46,17 @@ def random_return(
 def beside_chance(
     env_name: str,
     value: list,  # a mean return with low, high and episodes
-    whose: str = "",  # return it is, for example "the agent"
-    chance: list | None = None,  # a random policy's, of the same worlds; None: the one that is stored
+    whose: str = "",  # who reached it, for example "the agent"
+    chance: list | None = None,  # a random policy's return in the same worlds; None: the stored one
 ) -> str:
     "One sentence: whether a mean return is above a random policy's, which stands beside it"
     chance = chance or random_return(env_name)
-    own = f"of {whose} {format_number(value)}" if whose else format_number(value)
+    reached = f"of {whose} {format_number(value)}" if whose else format_number(value)
     if chance is None:
-        return f"Mean return {own}; a random policy's is not known for craftax {version('craftax')}: see evaluate."
-    words = "is above" if value[1] > chance[2] else "is below" if value[2] < chance[1] else "can't be told from"
-    return f"Mean return {own}: it {words} a random policy's, {format_number(chance)}."
+        return f"Mean return {reached}; a random policy's is not known for craftax {version('craftax')}: see evaluate."
+    comparison = "can't be told from"
+    if value[1] > chance[2]:
+        comparison = "is above"
+    elif value[2] < chance[1]:
+        comparison = "is below"
+    return f"Mean return {reached}: it {comparison} a random policy's, {format_number(chance)}."

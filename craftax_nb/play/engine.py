@@ -17,6 +17,7 @@ from .reader import SEGMENT
 from .types import Record
 from ..world.env import StepOut, World
 from ..world.layout import ObsSpec
+from ..world.resets import select_rows
 
 # %% auto #0
 __all__ = ['EnvsHidden', 'Envs', 'start_envs', 'floors', 'rollout_step', 'rollout', 'Slots', 'hidden_of', 'start_slots',
@@ -24,34 +25,35 @@ __all__ = ['EnvsHidden', 'Envs', 'start_envs', 'floors', 'rollout_step', 'rollou
 
 # %% ../../nbs/play.engine.ipynb #5551298f
 class EnvsHidden(NamedTuple):
-    "What environments hold of a language model (`play.live_rollout`); the first axis of each array is the environment"
+    """Each environment's hidden state and its questions to the language model in a `play.live_rollout`. The first axis
+    of each array is the environment"""
 
-    row: jax.Array  # (envs,) int32, in the table of the rollout; 0: none
-    number: jax.Array  # (envs,) int32, of the hidden state in the run's store, at the end of a rollout; -1: none
-    age: jax.Array  # (envs,) int32, steps since the state that it is of
-    dropped: jax.Array  # (envs,) bool, who plays without, in this rollout
-    past: jax.Array  # (envs, history, width) uint8, the codes before these, oldest first
-    due: jax.Array  # (envs,) bool, whether there is a question to be put to the model
-    since: jax.Array  # (envs,) int32, steps since the state that the newest question is about
-    codes: jax.Array  # (envs, width) uint8, that state
-    codes_past: jax.Array  # (envs, history, width) uint8, the codes before it
-    reading: jax.Array  # (envs,) bool, whether the model reads about an earlier state of the same episode
-    reading_age: jax.Array  # (envs,) int32, steps since that state
+    row: jax.Array  # (envs,) int32, of its hidden state in the rollout's table; 0: none
+    number: jax.Array  # (envs,) int32, of its hidden state in the run's store, set when a rollout ends; -1: none
+    age: jax.Array  # (envs,) int32, steps since the state that its hidden state describes
+    dropped: jax.Array  # (envs,) bool, whether it plays without a hidden state in this rollout
+    past: jax.Array  # (envs, history, width) uint8, the codes before the present ones, oldest first
+    due: jax.Array  # (envs,) bool, whether it has a question that the model hasn't been asked yet
+    since: jax.Array  # (envs,) int32, steps since the state that its newest question is about
+    codes: jax.Array  # (envs, width) uint8, the codes of the state that its newest question is about
+    codes_past: jax.Array  # (envs, history, width) uint8, the codes before that state
+    reading: jax.Array  # (envs,) bool, whether the model is reading an earlier state of the same episode
+    reading_age: jax.Array  # (envs,) int32, steps since the state that the model is reading
 
 # %% ../../nbs/play.engine.ipynb #142d55f1
 class Envs(NamedTuple):
     "Environments that are played without end; the first axis of every array is the environment"
 
     states: Any  # of the game
-    codes: jax.Array  # (envs, width) uint8, what they show now
-    memory: Any  # of the policy, None for one without
-    first: jax.Array  # (envs,) bool, where an episode begins now
+    codes: jax.Array  # (envs, width) uint8, the present observations
+    memory: Any  # of the policy; None for one without memory
+    first: jax.Array  # (envs,) bool, whether an episode begins with the present observation
     episode_return: jax.Array  # (envs,) float32, so far
     episode_length: jax.Array  # (envs,) int32, so far
-    floor: jax.Array  # (envs,) int32, the deepest of the episode so far
-    hidden: EnvsHidden | None = None  # of the language model; None for a policy that reads no hidden states
+    floor: jax.Array  # (envs,) int32, the deepest floor of the episode so far
+    hidden: EnvsHidden | None = None  # None for a policy that reads no hidden states
 
-
+# %% ../../nbs/play.engine.ipynb #365ceb32
 def start_envs(
     world: World,
     key: jax.Array,
@@ -89,8 +91,15 @@ def _value_at_cut(policy, out: StepOut, hidden_state, memory) -> jax.Array:  # (
     return jax.lax.while_loop(lambda carry: carry[0], values, (out.truncated.any(), nothing))[1]
 
 # %% ../../nbs/play.engine.ipynb #6a1f862a
-def rollout_step(world: World, policy, keep: tuple, envs: Envs, key, hidden_state=None) -> tuple[Envs, Record]:
-    "One step of all environments: what they are after it, and a row of the record; `hidden_state`: what they hold"
+def rollout_step(
+    world: World,
+    policy,
+    keep: tuple,  # fields of `Record` besides the game's own, as `rollout` takes them
+    envs: Envs,
+    key: jax.Array,
+    hidden_state=None,  # that the policy reads, as `Aged` or `HiddenRows`; None: it reads none
+) -> tuple[Envs, Record]:
+    "Plays one step in all environments; gives the environments after it, and the step's row of the record"
     key_action, key_step = jax.random.split(key)
     action, known, memory = policy.act(key_action, envs.codes, hidden_state, envs.memory, envs.first)
     states, out = world.step_many(key_step, envs.states, action)
@@ -193,7 +202,7 @@ def step_states(
     states,  # of n environments
     actions: jax.Array,  # (n,) int32
 ) -> tuple[Any, StepOut]:
-    "One step of each environment with a key of its own and without resets: the states after it, and what happened"
+    "Plays one step in each environment, with a key of its own and without resets; the states after it, what happened"
     states, reward, terminated, truncated = jax.vmap(world.step)(keys, states, actions)
     codes = jax.vmap(world.encode)(states)
     return states, StepOut(codes, codes, reward, terminated, truncated, states.achievements.astype(bool))
@@ -208,7 +217,7 @@ def step_keys(slots: Slots) -> tuple[jax.Array, jax.Array]:  # (n,) each
 def _after_step(world: World, slots: Slots, states, out: StepOut, memory) -> Slots:
     "The slots after a step; those whose episode had ended keep what was counted"
     alive = slots.alive
-    keep = lambda new, old: jnp.where(alive.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+    keep = partial(select_rows, alive)
     past = jnp.concatenate([slots.past, slots.codes[:, None]], 1)[:, 1:]  # with a history of 0: nothing
     return slots._replace(
         states=states,
@@ -229,8 +238,8 @@ def _after_step(world: World, slots: Slots, states, out: StepOut, memory) -> Slo
 def _row(slots: Slots, action, out: StepOut, known: dict, keep: tuple) -> Record:
     "What happened at this step, for the record"
     game = dict(codes=slots.codes, action=action, reward=out.reward, terminated=out.terminated, truncated=out.truncated)
-    asked = dict(hidden_state=slots.hidden_state, hidden_age=slots.hidden_age, achievements=out.achievements, **known)
-    return Record(**game, alive=slots.alive, **{name: asked.get(name) for name in keep})
+    more = dict(hidden_state=slots.hidden_state, hidden_age=slots.hidden_age, achievements=out.achievements, **known)
+    return Record(**game, alive=slots.alive, **{name: more.get(name) for name in keep})
 
 
 @partial(jax.jit, static_argnames=("world", "keep"))  # traced once, though a segment asks for its shapes first

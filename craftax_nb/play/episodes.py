@@ -19,6 +19,7 @@ from .policy import ForcedFirst, Policy, UniformPolicy, as_policy
 from .reader import SEGMENT, Reader
 from .types import Record
 from ..world.env import World
+from ..world.resets import select_rows
 from ..world.rules import unstack
 
 # %% auto #0
@@ -57,7 +58,7 @@ def _empty_block(like: Slots, *, size: int) -> Slots:
 @partial(jax.jit, donate_argnames="slots")
 def _move(slots: Slots, source: Slots, index: jax.Array) -> Slots:
     "Slot i gets what row `index[i]` of `source` holds, or stays as it is where that is -1"
-    pick = lambda new, old: jnp.where((index >= 0).reshape(-1, *[1] * (old.ndim - 1)), new[index], old)
+    pick = lambda new, old: select_rows(index >= 0, new[index], old)
     return jax.tree.map(pick, source, slots)
 
 # %% ../../nbs/play.episodes.ipynb #2f658945
@@ -81,7 +82,7 @@ class EpisodePlayer:
 
     @property
     def active(self) -> np.ndarray:
-        "The blocks in which somebody plays"
+        "The numbers of the blocks in which an episode runs"
         return np.flatnonzero((self.slot_episode >= 0).any(1))
 
 # %% ../../nbs/play.episodes.ipynb #1887880c
@@ -94,7 +95,7 @@ def put(self: EpisodePlayer, block: int, slots: np.ndarray, source: Slots, rows:
         self.blocks[block] = _empty_block(source, size=self.size)
     self.blocks[block] = _move(self.blocks[block], source, index)
 
-
+# %% ../../nbs/play.episodes.ipynb #353235d9
 @patch
 def start(
     self: EpisodePlayer,
@@ -102,9 +103,22 @@ def start(
     keys: jax.Array,  # (n,) the random key of each
 ) -> Slots:
     "Slots in which an episode begins with each state"
-    if not isinstance(self.policy, ForcedFirst):  # JAX can't take it as an argument; it keeps its memory itself
+    if not isinstance(self.policy, ForcedFirst):  # a policy on the host, which JAX can't take; it has its own memory
         return start_slots(UniformPolicy(0), states, keys, world=self.world, history=self.history)
     return start_slots(self.policy, states, keys, world=self.world, history=self.history)
+
+# %% ../../nbs/play.episodes.ipynb #ffa2a5c0
+@patch
+def start_from(
+    self: EpisodePlayer,
+    states,  # of n environments, at most as many as a block has slots
+    keys: jax.Array,  # (n,) the random key of each
+    episodes: np.ndarray,  # (n,) int, a number for each, by which it is known
+) -> None:
+    "Begins episodes with given states, in the first slots of the first block"
+    slots = np.arange(len(episodes))
+    self.put(0, slots, self.start(states, keys), slots)
+    self.slot_episode[0, slots] = episodes
 
 # %% ../../nbs/play.episodes.ipynb #bdafc69c
 @patch
@@ -116,12 +130,12 @@ def start_episodes(
     "Begins episodes from `first` on, up to but without `end`, wherever there is a free slot"
     while first < end and (self.slot_episode < 0).any():
         block = int(np.argmax((self.slot_episode < 0).any(1)))
-        batch, rest = divmod(first, WORLDS_AT_ONCE)
+        batch, first_row = divmod(first, WORLDS_AT_ONCE)
         last = min(end, WORLDS_AT_ONCE * (batch + 1))
         free = np.flatnonzero(self.slot_episode[block] < 0)[: last - first]
         keys = episode_keys(self.seed, WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE))
         fresh = self.start(fresh_worlds(self.world, self.seed, batch), keys)
-        self.put(block, free, fresh, rest + np.arange(len(free)))
+        self.put(block, free, fresh, first_row + np.arange(len(free)))
         self.slot_episode[block, free] = first + np.arange(len(free))
         first += len(free)
     return first
@@ -129,22 +143,26 @@ def start_episodes(
 # %% ../../nbs/play.episodes.ipynb #9b76449d
 @patch
 def query(self: EpisodePlayer) -> None:
-    "Asks the language model about what those see whose hidden state is due; nothing for a policy that reads none"
+    "Asks the language model for the hidden states that are due; does nothing for a policy that reads none"
     if self.reader is None or self.reader.labeller is None:
         return
-    due = lambda block: (self.slot_episode[block] >= 0) & self.reader.needs(self.blocks[block].hidden_age)
-    playing = {block: rows for block in self.active if len(rows := np.flatnonzero(due(block)))}
-    if not playing:
+    due = {block: self._due_slots(block) for block in self.active}
+    due = {block: slots for block, slots in due.items() if len(slots)}
+    if not due:
         return
-    gather = lambda name: np.concatenate(
-        [np.asarray(getattr(self.blocks[b], name))[rows] for b, rows in playing.items()]
-    )
+    gather = lambda name: np.concatenate([np.asarray(getattr(self.blocks[b], name))[slots] for b, slots in due.items()])
     hidden = self.reader.read(gather("codes"), gather("past"))
-    parts = np.split(hidden, np.cumsum([len(rows) for rows in playing.values()])[:-1])
-    for (block, rows), part in zip(playing.items(), parts, strict=True):
+    parts = np.split(hidden, np.cumsum([len(slots) for slots in due.values()])[:-1])
+    for (block, slots), part in zip(due.items(), parts, strict=True):
         hidden_state, age = (np.array(getattr(self.blocks[block], name)) for name in ("hidden_state", "hidden_age"))
-        hidden_state[rows], age[rows] = part, 0
+        hidden_state[slots], age[slots] = part, 0
         self.blocks[block] = self.blocks[block]._replace(hidden_state=hidden_state, hidden_age=age)
+
+# %% ../../nbs/play.episodes.ipynb #1076d9b6
+@patch
+def _due_slots(self: EpisodePlayer, block: int) -> np.ndarray:
+    "The slots of a block in which an episode runs whose next hidden state is due"
+    return np.flatnonzero((self.slot_episode[block] >= 0) & self.reader.needs(self.blocks[block].hidden_age))
 
 # %% ../../nbs/play.episodes.ipynb #a98322df
 @patch
@@ -153,7 +171,7 @@ def advance(
     steps: int,  # at most SEGMENT
     max_steps: int,  # an episode is cut after so many
 ) -> dict[int, Record]:  # block -> what happened there
-    "Everybody plays so many steps"
+    "Plays so many steps in all blocks, fewer in a block whose episodes have all ended"
     records, play = {}, play_on_host if self.policy.on_host else play_segment
     for block in self.active:
         played = play(self.policy, self.blocks[block], steps, max_steps, world=self.world, keep=self.keep)
@@ -181,9 +199,9 @@ def take_ended(self: EpisodePlayer) -> dict[int, dict]:  # episode -> the fields
 @patch
 def pack(self: EpisodePlayer) -> None:
     "Moves episodes out of the emptiest block while the others have room for all of them"
-    count = lambda: (self.slot_episode >= 0).sum(1)
-    while len(active := self.active) > 1 and count().sum() <= (len(active) - 1) * self.size:
-        source = active[count()[active].argmin()]
+    episodes_in = lambda: (self.slot_episode >= 0).sum(1)
+    while len(active := self.active) > 1 and episodes_in().sum() <= (len(active) - 1) * self.size:
+        source = active[episodes_in()[active].argmin()]
         for block in active[active != source]:
             rows, free = np.flatnonzero(self.slot_episode[source] >= 0), np.flatnonzero(self.slot_episode[block] < 0)
             rows, free = rows[: len(free)], free[: len(rows)]
@@ -225,7 +243,7 @@ EVALUATED = ("logits", "hidden_state", "hidden_age")  # what an evaluation recor
 
 
 def play_steps(player: EpisodePlayer, steps: int) -> None:
-    "Everybody plays `steps` steps; the slots of those who end before are freed"
+    "Plays `steps` steps in all slots; a slot whose episode ends before is freed"
     clock = 0
     while clock < steps:
         if player.reader.due(clock):

@@ -38,7 +38,7 @@ class Turn:
     action: int = 0
     decided: bool = False  # whether `action` is the player's choice
     log_probs: np.ndarray | None = None  # (actions,), only with the choice by score
-    answers: tuple = ()  # `Reply`, at most two
+    answers: tuple = ()  # `Reply` objects, at most two
     failures: tuple = ()  # why an answer couldn't be read
     characters: int = 0  # of the chats that were sent
     prompt_tokens: int = 0
@@ -70,8 +70,8 @@ class LanguagePolicy:
         self.words, self.system = action_words(world, text_format), play_prompt(prompt, world, text_format, choice)
         self.history, self.temperature, self.answer_tokens, self.seed = history, temperature, answer_tokens, seed
         self.transcript, self.limit = transcript or Transcript(), limit or Limit()
-        self.holds_choices = choice == "choose"  # until the engine raises EngineCant
-        self.warned = False  # whether it was printed that an answer isn't among the choices
+        self.holds_choices = choice == "choose"  # whether answers are restricted to the actions' names by the engine
+        self.warned = False  # whether a warning was printed that an answer isn't among the choices
         self.episodes = None  # (n,) the episode of each row, -1 for a row without one; None: 0, 1, ...
         self.past, self.steps = {}, {}  # by episode: (observation, answer) pairs; the number of the step
 
@@ -99,11 +99,12 @@ def act(self: LanguagePolicy, key, codes, hidden_state, memory, first):
         self.steps[turn.episode] += 1
     return action, known, memory
 
-
+# %% ../../nbs/play.language.ipynb #7859f277
 @patch
 def _past_answer(self: LanguagePolicy, turn: Turn) -> str:
     "An action of the history, written as the model is to answer"
-    return f"{'Action: ' * (self.choice == 'think')}{self.words[turn.action]}"
+    word = self.words[turn.action]
+    return f"Action: {word}" if self.choice == "think" else word
 
 # %% ../../nbs/play.language.ipynb #13375682
 @patch
@@ -123,7 +124,7 @@ def _turns(self: LanguagePolicy, codes: np.ndarray, first: np.ndarray) -> list[T
 # %% ../../nbs/play.language.ipynb #1c518525
 @patch
 def _replay(self: LanguagePolicy, turn: Turn) -> bool:
-    "Whether the transcript holds this turn, whose action is then taken; a sleeping player's new turn is recorded"
+    "Takes the action from the transcript; False where it holds none. A sleeping player's new turn is recorded here"
     row = self.transcript.find(turn.episode, turn.step, turn.observation)
     if row is None or not row["action"]:
         if row:
@@ -137,10 +138,10 @@ def _replay(self: LanguagePolicy, turn: Turn) -> bool:
         turn.log_probs = np.array(row["logprobs"], np.float32)
     return True
 
-
+# %% ../../nbs/play.language.ipynb #5264e29b
 @patch
 def _go_on(self: LanguagePolicy, turn: Turn, row: dict) -> None:
-    "Gives a turn what its line without an action holds"
+    "Gives a turn the answers and costs of an earlier attempt, which was recorded but led to no action"
     from craftax_nb.lm.engines import Reply
 
     turn.failures = tuple(row.get("failures", ()))
@@ -173,17 +174,17 @@ def _keep(self: LanguagePolicy, turn: Turn) -> None:
 # %% ../../nbs/play.language.ipynb #dd1aa9db
 @patch
 def _ask(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
-    "Asks the model about these turns and records them; one after the other, where the engine scores them so anyway"
-    ask, parts = (self._score if self.choice == "score" else self._write), [turns]
-    if self.choice == "score":
-        once = getattr(self.engine, "scores_one_by_one", False)
-        parts = [[turn] for turn in turns] if once else parts
-        first = 1 if once else len(self.words)  # an endpoint may count the chat's tokens once for each name
-        self.limit.check(count_characters([turn.chat for turn in turns]), 0, first)
-    for part in parts:
-        ask(part, key, n)
+    "Asks the model about these turns and records them"
+    if self.choice != "score":
+        return self._write(turns)
+    one_by_one = getattr(self.engine, "scores_one_by_one", False)
+    first = 1 if one_by_one else len(self.words)  # an endpoint may count the chat's tokens once for each name
+    self.limit.check(count_characters([turn.chat for turn in turns]), 0, first)
+    parts = [[turn] for turn in turns] if one_by_one else [turns]
+    for part in parts:  # each is recorded before the next is asked about
+        self._score(part, key, n)
 
-
+# %% ../../nbs/play.language.ipynb #ff037e91
 @patch
 def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, chat: list[dict], seconds: float) -> None:
     "Adds the tokens and the time of a request to its turn, and the tokens to the limit"
@@ -193,9 +194,9 @@ def _spent(self: LanguagePolicy, turn: Turn, prompt_tokens: int, tokens: int, ch
     turn.seconds += seconds
     self.limit.spend(prompt_tokens, tokens, count_characters([chat]))
 
-
+# %% ../../nbs/play.language.ipynb #0c857e65
 def what_arrived(request: Callable[[], list]) -> tuple[list, Exception | None]:
-    "What a request to an engine returns, None where nothing; and the error that it raised, None without one"
+    "The answers that an engine returns, None in place of those that failed; and the error that it raised, or None"
     from craftax_nb.lm.engines import EngineError
 
     try:
@@ -203,7 +204,7 @@ def what_arrived(request: Callable[[], list]) -> tuple[list, Exception | None]:
     except EngineError as e:
         return list(e.arrived), e
 
-
+# %% ../../nbs/play.language.ipynb #360df810
 def count_characters(chats: list[list[dict]]) -> int:
     "The characters of some chats, with ten more for each message, as its share of the chat template"
     return sum(len(m["content"]) + 10 for chat in chats for m in chat)
@@ -231,7 +232,7 @@ def _score(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
 
 # %% ../../nbs/play.language.ipynb #21b326c4
 @patch
-def _write(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
+def _write(self: LanguagePolicy, turns: list[Turn]) -> None:
     "Has the model write answers until each turn is decided; each answer is recorded before the next is asked for"
     while undecided := [turn for turn in turns if not turn.decided]:
         chats, began = [self._chat(turn) for turn in undecided], time.monotonic()
@@ -266,7 +267,7 @@ def _read(self: LanguagePolicy, turn: Turn, answer) -> None:
         self.warned = True
         print(f"{answer.failure}; such answers are read as they are", flush=True)
 
-
+# %% ../../nbs/play.language.ipynb #3fc74dd7
 @patch
 def _chat(self: LanguagePolicy, turn: Turn) -> list[dict]:
     "The chat to send: after an answer that couldn't be read, this answer and the request to answer again follow"
@@ -279,24 +280,24 @@ def _chat(self: LanguagePolicy, turn: Turn) -> list[dict]:
 # %% ../../nbs/play.language.ipynb #0f50fed9
 @patch
 def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) -> tuple[list, Exception | None]:
-    "As `what_arrived`: answers, restricted to the actions' names with `choose`, if the engine supports it"
+    "Answers to the chats as `what_arrived` gives them; with `choose` only actions' names, if the engine supports that"
     from craftax_nb.lm.engines import EngineCant
 
     self.limit.check(count_characters(chats), self.answer_tokens * len(chats))
     seeds = [question_seed(self.seed, turn.episode, turn.step, len(turn.answers)) for turn in turns]
-    how = dict(max_tokens=self.answer_tokens, temperature=self.temperature, seeds=seeds)
+    options = dict(max_tokens=self.answer_tokens, temperature=self.temperature, seeds=seeds)
     chats = [with_pictures(chat) for chat in chats] if self.text_format == "text-image" else chats
     if self.holds_choices:
-        arrived, error = what_arrived(lambda: self.engine.complete(chats, choices=self.words, **how))
+        arrived, error = what_arrived(lambda: self.engine.complete(chats, choices=self.words, **options))
         if not isinstance(error, EngineCant):
             return arrived, error
         self.holds_choices = False
         print(f"{error}; answers are read as they are", flush=True)
         if any(arrived):  # the others are asked in the next round
             return arrived, None
-    return what_arrived(lambda: self.engine.complete(chats, **how))
+    return what_arrived(lambda: self.engine.complete(chats, **options))
 
-
+# %% ../../nbs/play.language.ipynb #15236543
 def question_seed(*numbers: int) -> int:  # below 2**31
     "A seed that these numbers alone decide"
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] % 2**31)

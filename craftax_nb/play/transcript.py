@@ -39,7 +39,7 @@ TRANSCRIPT = FileSchema(
         "tokens": Count,  # written by the model
         "seconds": float,
         "cost": float,  # in the unit of the prices that were given
-        "player": str,  # the model and a hash of its system text, as `belongs_to` is told
+        "player": str,  # the model and a hash of its system text, as given to `belongs_to`
     },
     error=RunError,
     remedy="mend this line, or give a new run_dir",
@@ -59,7 +59,7 @@ class Transcript:
         path: str | Path | None = None,  # *.jsonl; None: in memory
     ):
         self.path, self.player = Path(path) if path else None, ""
-        self.rows, self.pending = {}, {}  # (episode, step) -> line; pending: those without an action
+        self.rows, self.pending = {}, {}  # (episode, step) -> line with an action; -> line without one
         for row in read_lines(self.path, TRANSCRIPT) if path else []:
             self._place(row)
 
@@ -116,7 +116,7 @@ def belongs_to(
 # %% ../../nbs/play.transcript.ipynb #afcce043
 @patch
 def spent(self: Transcript, limit: Limit) -> Limit:
-    "The given limit, to which the tokens of all recorded lines were added as spent"
+    "The given limit, after adding the tokens of all recorded lines to what is spent"
     for row in [*self.rows.values(), *self.pending.values()]:
         limit.spend(row.get("prompt_tokens", 0), row.get("tokens", 0), row.get("characters", 0))
     return limit

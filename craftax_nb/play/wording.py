@@ -106,8 +106,8 @@ def play_prompt(
 # %% ../../nbs/play.wording.ipynb #6ddb3a1c
 def read_prompt(version: str) -> str:
     "The system text of a player with {actions} and {answer} in it; ValueError as in `play_prompt`"
-    own = version.endswith(".md")
-    file = resolve(version) if own else Path(__file__).parent / "prompts" / f"{version}.md"
+    is_path = version.endswith(".md")
+    file = resolve(version) if is_path else Path(__file__).parent / "prompts" / f"{version}.md"
     if not file.is_file():
         expected = f"one of {', '.join(play_prompts())}, or the path of a file that ends in .md"
         raise ValueError(f"prompt: {version!r} is none, expected {expected}")
@@ -125,7 +125,7 @@ def fill_prompt(
 
 # %% ../../nbs/play.wording.ipynb #b84a3a14
 def with_pictures(chat: list[dict]) -> list[dict]:
-    "A chat in which each user's text is a picture of the text, as endpoints of models that see take it"
+    "The chat with each user's text as a picture of it, in the form in which endpoints take pictures"
 
     def content(text: str) -> list[dict]:
         data = base64.b64encode(png(text_frame(text))).decode()

@@ -54,7 +54,7 @@ def read_token(
 
 # %% ../../nbs/serving.client.ipynb #b83cd38b
 class RemoteLabeller:
-    "Hidden states of observations from a label server; calling it takes codes"
+    "Called with codes, returns their hidden states, which it gets from a label server"
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RemoteLabeller:
         token_file: str | Path = "",  # see `read_token`
         timeout: float = 120.0,  # seconds for one answer
         patience: float = 300.0,  # seconds for which an absent or loading server is asked again
-        remember: int = 20_000,  # states whose vectors are kept, the last ones that were asked for
+        remember: int = 20_000,  # how many states' vectors are kept, those asked for last
         batch: int = 64,  # most states a request
         accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
         report: Callable = print_error,  # called with a line when the server gives no answer for 8 s, then every 30 s
@@ -107,17 +107,16 @@ def _request(self: RemoteLabeller, method: str, path: str, content: dict | None 
     "The server's answer; repeats the request for `patience` seconds where that may help, then raises ServerError"
     deadline, state = time.monotonic() + self.patience, {"failure": "no answer yet"}
     left = lambda: f"it is asked for another {max(0, deadline - time.monotonic()):.0f} s"
-    look = lambda: (
-        f"{state['failure']}; {left()}; look at its output, or start one: python -m craftax_nb.serving.server"
-    )
-    waiting = Waiting(f"an answer of the label server {self.url}", look, self.report, first=FIRST_REPORT)
+    advice = "look at its output, or start one: python -m craftax_nb.serving.server"
+    problem = lambda: f"{state['failure']}; {left()}; {advice}"
+    waiting = Waiting(f"an answer of the label server {self.url}", problem, self.report, first=FIRST_REPORT)
     with waiting.in_background():
         answer = self._repeat_request(method, path, content, deadline, state)
     if waiting.lines:
         self.report(f"label server {self.url} answers again, after {waiting.seconds:.0f} s")
     return answer
 
-
+# %% ../../nbs/serving.client.ipynb #26a04f61
 @patch
 def _repeat_request(self: RemoteLabeller, method: str, path: str, content: dict | None, deadline: float, state: dict):
     "The server's answer; `state` holds why there is none yet; raises ServerError after the deadline"
@@ -145,7 +144,7 @@ def _tls_problem(text: str) -> str:  # "" where asking again may help
         return "it doesn't speak https: give its address with http://"
     return ""
 
-
+# %% ../../nbs/serving.client.ipynb #29f8499a
 @patch
 def _try_request(
     self: RemoteLabeller, method: str, path: str, content: dict | None
@@ -232,7 +231,7 @@ def _fetch(self: RemoteLabeller, codes: np.ndarray, past: np.ndarray | None) -> 
 # %% ../../nbs/serving.client.ipynb #437a7ee6
 @patch
 def _keys(self: RemoteLabeller, codes: np.ndarray, past: np.ndarray | None) -> list:
-    "What each state's vector is remembered by: its text, or its codes and those before it"
+    "The key under which each state's vector is remembered: its text or, for frames, its codes and those before it"
     if self.recipe.text_format != "image":
         return observation_texts(codes, self.recipe.text_format, past)
     history = [] if past is None else list(past)

@@ -26,11 +26,11 @@ class TaskError(ValueError):
 
 @dataclass(frozen=True)
 class Question:
-    "What is asked, an answer that is graded best, and where a question belongs"
+    "A question, one of its best answers, and the group that it belongs to"
 
     text: str  # of the user's turn
-    answer: str  # one that gets the most
-    rewards: tuple[float, ...] = ()  # of each of the task's answers, from 0 to 1; (): `grade` is asked
+    answer: str  # one that gets the highest reward
+    rewards: tuple[float, ...] = ()  # of each of the task's answers, from 0 to 1; (): only `grade` knows
     group: int = 0  # questions of one group (a world, an episode) are alike; intervals are over groups
 
 # %% ../../nbs/tuning.tasks.ipynb #c21fbb21
@@ -39,8 +39,8 @@ class VerifiedTask(Protocol):
 
     name: str
     system: str  # the system text; "": none
-    answers: tuple[str, ...]  # all that there are; (): any text
-    weights: Mapping[str, float]  # part of the reward -> what it is worth
+    answers: tuple[str, ...]  # all possible answers; (): any text
+    weights: Mapping[str, float]  # part of the reward -> its weight
 
     def questions(self, part: str, count: int, seed: int) -> list[Question]:
         "Questions of the part `train` or `held-out`, which have none in common"
@@ -100,7 +100,7 @@ class NumberTask:
 
     kind: str  # one of `NUMBER_KINDS`
     size: int = 1  # digits of the numbers; words to count
-    format_weight: float = 0.1  # what a bare answer is worth beside a right one
+    format_weight: float = 0.1  # additional reward of an answer that is a number or letter and nothing else
 
     def __post_init__(self):
         if self.kind not in NUMBER_KINDS:
@@ -169,7 +169,7 @@ def graded_parts(
             raise TaskError(f"the reward of task {task.name} gives {name} {values[at]} for {answers[at][:60]!r}")
     return out
 
-
+# %% ../../nbs/tuning.tasks.ipynb #e69f5156
 def total_reward(task: VerifiedTask, parts: Mapping[str, np.ndarray]) -> np.ndarray:  # (n,) float32
     "The parts with their weights, added up"
     return sum(np.float32(task.weights[name]) * values for name, values in parts.items())
@@ -191,9 +191,9 @@ def check_task(
     if shared := {q.text for q in asked["train"]} & {q.text for q in asked["held-out"]}:
         raise TaskError(f"task {task.name} holds out questions that it trains on, for example {min(shared)[:80]!r}")
 
-
+# %% ../../nbs/tuning.tasks.ipynb #a2849645
 def _check_answers(task: VerifiedTask, questions: Sequence[Question]) -> None:
-    "Whether known answers are graded above none, and whether the rewards of listed answers fit them"
+    "TaskError where a known answer isn't graded above an empty one, or listed answers lack a reward"
     best = total_reward(task, graded_parts(task, questions, [q.answer for q in questions]))
     none = total_reward(task, graded_parts(task, questions, [""] * len(questions)))
     if (bad := np.flatnonzero(best <= none)).size:
@@ -209,7 +209,7 @@ def _check_answers(task: VerifiedTask, questions: Sequence[Question]) -> None:
 # %% ../../nbs/tuning.tasks.ipynb #7535078d
 @dataclass(frozen=True)
 class Baselines:
-    "What is reached without reading the questions"
+    "The rewards that are reached without reading the questions, and the most that can be reached"
 
     chance: float  # every answer with the same probability
     best_constant: float  # the one answer that is best over these very questions, chosen afterwards

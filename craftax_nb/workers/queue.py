@@ -55,7 +55,7 @@ def _refusal(self: Queue, error: Exception) -> QueueError:
     types = {self.key(part): kind for part, kind in self.keys.items()} | {self.all_queues: "hash"}
     return refusal(self.client, types, f"a command of queue {self.name}", error)
 
-
+# %% ../../nbs/workers.queue.ipynb #5d878db6
 @patch
 def _send(self: Queue, command, *args, **kwargs):
     "What `command(*args, **kwargs)` returns; makes the consumer group where there is none; raises QueueError"
@@ -96,7 +96,7 @@ def _transaction(
 def put(
     self: Queue,
     jobs: dict[str, dict],  # {id: payload}
-    again: bool = False,  # they are lost: none waits or runs, whatever the ids that were added say
+    again: bool = False,  # the queue has lost these jobs: they are added although their ids are known
 ) -> int:  # how many were new
     "Adds jobs; one whose id was added before is left out, unless `again`"
     if again:
@@ -122,10 +122,10 @@ def take(
     [(entry, fields)] = dict(answer)[self.stream]
     return self._read_entry(entry, fields, 1)
 
-
+# %% ../../nbs/workers.queue.ipynb #30b5c0ac
 @patch
 def _read_entry(self: Queue, entry: str, fields: dict, deliveries: int) -> QueuedJob | None:
-    "The job of an entry; one that is no job is removed, with a line, and should a job be lost by that it is put again"
+    "The job in an entry of the stream; None for an entry that holds none, which is reported and removed"
     try:
         payload = parse_record(fields.get("payload", ""), self.stream, "")
         return QueuedJob(entry, fields["id"], payload, deliveries)
@@ -187,7 +187,7 @@ def heartbeat(
     with background_thread(run):
         yield lost
 
-
+# %% ../../nbs/workers.queue.ipynb #9bcf4f3b
 @patch
 def _renew(self: Queue, job: QueuedJob) -> bool:
     "Renews the hold on a job, unless another worker has it"
@@ -211,7 +211,7 @@ def done(
         ("hset", self.key("workers"), self.consumer, self._work_done()),
     )
 
-
+# %% ../../nbs/workers.queue.ipynb #2c9c2460
 @patch
 def _work_done(self: Queue) -> str:
     "What this worker did since it joined, as JSON"
@@ -256,7 +256,7 @@ def forget(self: Queue, job_id: str):
     "Takes a job off the dead list"
     self._transaction(("hdel", self.buried, job_id), ("hdel", self.errors, job_id))
 
-
+# %% ../../nbs/workers.queue.ipynb #faff2b00
 @patch
 def counts(self: Queue) -> dict[str, int]:
     "How many jobs are waiting, running, done and dead"
@@ -266,7 +266,7 @@ def counts(self: Queue) -> dict[str, int]:
     running = pending["pending"]  # of which some may have lost their entry
     return dict(waiting=max(0, held - running), running=running, done=done, dead=dead)
 
-
+# %% ../../nbs/workers.queue.ipynb #09d0d103
 @patch
 def dead(self: Queue) -> dict[str, dict]:  # {id: {"payload": ..., "reason": ...}}
     "The dead list"
@@ -302,14 +302,14 @@ def touch(
     kept = [self.key(part) for part in self.keys if part not in ("coordinator", "closed")]
     self._transaction(("delete", self.key("closed")), *(("expire", key, keep) for key in kept))
 
-
+# %% ../../nbs/workers.queue.ipynb #e38a1547
 @patch
 def lead(self: Queue, seconds: int = 60):  # seconds for which this process then counts as the coordinator
     "Makes this process the queue's coordinator; raises QueueError when another one is, which lives"
     args = [[self.key("coordinator")], [self.consumer, "", seconds]]
     holder = self._send(self.scripts["lead"], *args)
     if holder and has_ended(holder):
-        args[1][1] = holder
+        args[1][1] = holder  # whose place the script lets this process take
         holder = self._send(self.scripts["lead"], *args)
     if holder:
         raise QueueError(
@@ -317,17 +317,17 @@ def lead(self: Queue, seconds: int = 60):  # seconds for which this process then
             "its labels are there, stop it, or set CRAFTAX_NB_QUEUE to another name; should it be dead, try again then"
         )
 
-
+# %% ../../nbs/workers.queue.ipynb #a1e5389c
 @patch
 def resign(self: Queue):
     "Ends this process's part as the coordinator; another one may begin at once"
     if self._send(self.client.get, self.key("coordinator")) == self.consumer:
         self._send(self.client.delete, self.key("coordinator"))
 
-
+# %% ../../nbs/workers.queue.ipynb #a454380c
 @patch
 def has_coordinator(self: Queue) -> bool:
-    "Whether a coordinator has shown within a minute that it lives"
+    "Whether a coordinator has shown within the last minute that it is alive"
     return bool(self._send(self.client.exists, self.key("coordinator")))
 
 # %% ../../nbs/workers.queue.ipynb #ea7cc797
@@ -336,7 +336,7 @@ def is_closed(self: Queue) -> bool:
     "Whether a coordinator has closed the queue"
     return bool(self._send(self.client.exists, self.key("closed")))
 
-
+# %% ../../nbs/workers.queue.ipynb #e7188636
 @patch
 def close(
     self: Queue,
@@ -346,7 +346,7 @@ def close(
     self.drop()
     self._send(self.client.set, self.key("closed"), 1, ex=keep)
 
-
+# %% ../../nbs/workers.queue.ipynb #62a149ef
 @patch
 def drop(self: Queue):
     "Removes the queue and everything about it"
@@ -363,7 +363,7 @@ def join(self: Queue):
 
 @patch
 def leave(self: Queue):
-    "Ends a worker's part in a queue that was closed: what it has written since then is kept for a day only"
+    "Ends a worker's part in a closed queue: keys that it wrote after the closing expire after a day"
     self._transaction(*(("expire", self.key(part), 86400) for part in self.keys))
 
 # %% ../../nbs/workers.queue.ipynb #bae7e8b6
@@ -382,7 +382,7 @@ def workers(
         workers[name] = {**work_done, "idle": consumer["idle"] / 1000, "held": consumer["pending"]}
     return workers
 
-
+# %% ../../nbs/workers.queue.ipynb #0b7ec274
 @patch
 def open_queues(self: Queue) -> dict[str, float]:  # {name: when it was begun}
     "The queues that this server holds, by the time when they were begun"

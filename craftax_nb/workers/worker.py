@@ -97,12 +97,12 @@ class Pace:
         return max(min(self.first, 60.0), 10 * self.seconds_per_text * texts) if self.seconds_per_text else self.first
 
     def learn(self, workers: dict[str, dict]):
-        "Takes over what workers of a queue took, as `Queue.workers` says"
+        "Learns from the times of a queue's other workers"
         rates = [w["seconds"] / w["texts"] for w in workers.values() if w["texts"]]
         self.seconds_per_text = max([self.seconds_per_text, *rates])
 
     def timed(self, encode: Callable) -> Callable:
-        "The function, which notes how long a text takes"
+        "`encode`, with each call's time for a text recorded"
 
         def timed_encode(texts: list[str]) -> np.ndarray:
             began = time.monotonic()
@@ -238,8 +238,8 @@ def wait_for_work(
     log: Callable = print_error,  # called with a line
 ) -> dict | None:  # what the coordinator says: recipe, folder; None when the queue is closed
     "Waits for a coordinator; raises QueueError when none begins"
-    look = lambda: f"it gives up after {wait:.0f} s; {_other_queues(queue)}"
-    waiting = Waiting(f"queue {queue.name!r} to open", look, log)
+    advice = lambda: f"it gives up after {wait:.0f} s; {_other_queues(queue)}"
+    waiting = Waiting(f"queue {queue.name!r} to open", advice, log)
     while (description := queue.description()) is None and not queue.is_closed():
         if waiting.seconds > wait:
             raise QueueError(

@@ -51,7 +51,7 @@ class World:
     max_timesteps: int = 0  # the time limit in steps; 0 is upstream's: 100,000 (Classic 10,000)
     resets: str = "lazy"  # how `step_many` builds new worlds: "lazy", "optimistic" or "auto"
     reset_ratio: int = 16  # optimistic: builds a world for every so many environments at each step
-    upstream_exact: bool = False  # codes of what upstream shows, vanished mobs included
+    upstream_exact: bool = False  # leave out of codes the mobs that upstream's symbolic observation loses
 
     def __post_init__(self):
         limit = _upstream(self.env_name)[1].max_timesteps

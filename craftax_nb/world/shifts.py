@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
+from .codes import _xp
 from .env import World, _strong, _upstream
 from .layout import CLASSIC, FULL, ObsSpec
 
@@ -29,7 +30,7 @@ class Shift:
     begin: Callable | None = None  # the first state of an episode -> the first state of the shifted episode
     after: Callable | None = None  # game's name, key, state after a step -> state after a step of the shifted game
     observation: tuple[str, ...] = ()  # two blocks, each of which looks like the other; (): none
-    words: tuple[str, ...] = ()  # two blocks, each of which a language model is told under the other's name; (): none
+    words: tuple[str, ...] = ()  # two blocks, each called by the other's name in a language model's texts; (): none
     games: tuple[ObsSpec, ...] = (FULL, CLASSIC)  # that have what is changed
 
 # %% ../../nbs/world.shifts.ipynb #87d69f57
@@ -105,7 +106,7 @@ def _names_table(
 
 def _renamed(spec: ObsSpec, codes, table: np.ndarray):  # numpy or jax, (…, width) uint8, as `codes` is
     "The codes with each block under the name that the table gives it"
-    blocks, xp = spec.slices["blocks"], np if isinstance(codes, np.ndarray) else jnp
+    blocks, xp = spec.slices["blocks"], _xp(codes)
     return xp.concatenate([xp.asarray(table)[codes[..., blocks]], codes[..., blocks.stop :]], -1)
 
 # %% ../../nbs/world.shifts.ipynb #d6731b16
@@ -182,7 +183,7 @@ def shifted(
 
 # %% ../../nbs/world.shifts.ipynb #08698214
 class ShiftedWords:
-    "A labeller that is told of states in the words of a shifted game"
+    "A labeller for a `ShiftedWorld`: it gets codes in which blocks have the names that the shifts' words give them"
 
     def __init__(
         self,
@@ -204,5 +205,5 @@ class ShiftedWords:
 
 # %% ../../nbs/world.shifts.ipynb #e5fb5cc7
 def words_of(world: World, labeller: Callable | None) -> Callable | None:
-    "The labeller, told of states in the words of this game"
+    "The labeller to use in this game: `ShiftedWords` around it in a shifted one, else the labeller itself"
     return ShiftedWords(labeller, world) if labeller and getattr(world, "shifts", ()) else labeller

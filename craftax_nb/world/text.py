@@ -31,9 +31,8 @@ RENAMED = {
     "necromancer_vulnerable": "vulnerable necromancer",
     "ladder_down_blocked": "blocked ladder down",
 }
-PLAIN = set(
-    "invalid out_of_bounds grass path sand gravel fire_grass ice_grass wall wall_moss darkness".split()
-)  # blocks that `filtered` and `nearest` don't mention
+# Blocks that `filtered` and `nearest` don't mention.
+PLAIN = set("invalid out_of_bounds grass path sand gravel fire_grass ice_grass wall wall_moss darkness".split())
 FLOORS = "overworld,dungeon,gnomish mines,sewers,vault,troll mines,fire realm,ice realm,graveyard".split(",")
 
 
@@ -251,8 +250,12 @@ def _belongings(parts: Unpacked) -> list[str]:
 NUMBERS = np.array([f"{i / 10:g}" for i in range(1001)], object)
 
 
-EXTRAS = {"xp": ("experience", 0), "dexterity": ("dexterity", 1), "strength": ("strength", 1)}
-EXTRAS |= {"intelligence": ("intelligence", 1)}  # scalar: its word, and where it starts
+EXTRAS = {  # scalar -> its word, and the value that a player begins with, which isn't mentioned
+    "xp": ("experience", 0),
+    "dexterity": ("dexterity", 1),
+    "strength": ("strength", 1),
+    "intelligence": ("intelligence", 1),
+}
 
 
 def _needs(parts: Unpacked) -> list[str]:
