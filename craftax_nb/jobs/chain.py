@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .files import project_root, read_json, remove_whole, resolve, show_path, write_json
+from .files import last_line, project_root, read_json, remove_whole, resolve, show_path, write_json
 from .processes import end_process, start_process
 from .provenance import code_cells, library_hash, short_hash
 from .runs import metric_rows, read_status
@@ -72,12 +72,6 @@ def _record(path: Path) -> dict:
         return {}
 
 # %% ../../nbs/jobs.chain.ipynb #f3b300e6
-def _last_line(log: Path) -> str:
-    "The last line of a step's log, behind a colon; empty if there is none"
-    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return f": {lines[-1]}" if lines else ""
-
-# %% ../../nbs/jobs.chain.ipynb #217f44ac
 def what_went_wrong(
     code: int,  # papermill's exit code
     output: Path,  # the executed notebook
@@ -93,7 +87,7 @@ def what_went_wrong(
         first = errors[0]["evalue"].strip().splitlines()
         return f"{errors[0]['ename']}: {first[0] if first else ''}"
     if code and not any(c["execution_count"] for c in cells):
-        return f"its kernel did not start (exit code {code}){_last_line(output.with_suffix('.log'))}"
+        return f"its kernel did not start (exit code {code}): {last_line(output.with_suffix('.log'))}"
     if code or any(c["execution_count"] is None for c in cells if "".join(c["source"]).strip()):
         stopped = run_dir and read_status(run_dir)["status"] == "stopped" and code == 0
         return "it was stopped" if stopped else f"its process was killed (exit code {code}; out of memory?)"

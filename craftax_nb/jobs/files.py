@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['CHECKSUM', 'project_root', 'resolve', 'show_path', 'sync_path', 'is_disk_full', 'whole_file', 'write_text',
            'write_json', 'require_file', 'read_record', 'read_json', 'sha256_of', 'verifies', 'reading_problem',
-           'whole_folder', 'remove_whole', 'remove_leftovers', 'CrashPoints', 'git_revision']
+           'whole_folder', 'remove_whole', 'remove_leftovers', 'CrashPoints', 'last_line', 'git_revision']
 
 # %% ../../nbs/jobs.files.ipynb #d393544b
 import contextlib
@@ -303,6 +303,12 @@ class CrashPoints:
             os._exit(99)
         self.count = max(self.count, number + 1)
         return call(*arguments, **options)
+
+# %% ../../nbs/jobs.files.ipynb #cd5dd501
+def last_line(path: Path) -> str:
+    "The last line of a log that isn't blank, for an error's message"
+    lines = path.read_text(errors="replace").split("\n") if path.exists() else []
+    return next((line for line in reversed(lines) if line.strip()), "its log is empty")
 
 # %% ../../nbs/jobs.files.ipynb #2861426e
 def git_revision() -> str:  # 12 hex digits, with -dirty if tracked files differ

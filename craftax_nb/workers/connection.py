@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['acl_rule', 'QueueError', 'read_url', 'safe_url', 'read_password', 'RetryPolicy', 'connect', 'server_binary', 'Server',
-           'last_line', 'redis_server', 'make_certificate', 'server_config']
+           'redis_server', 'make_certificate', 'server_config']
 
 # %% ../../nbs/workers.connection.ipynb #8417dba3
 import contextlib
@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 from fastcore.basics import patch
 
+from ..jobs.files import last_line
 from ..jobs.processes import end_process, is_alive, start_process
 from ..jobs.waiting import Waiting, print_error
 
@@ -241,12 +242,6 @@ def _start(self: Server):
             if self.process.poll() is not None or time.time() > deadline:
                 raise QueueError(f"the embedded Redis did not start: {last_line(folder / 'log')}") from None
             time.sleep(0.05)
-
-# %% ../../nbs/workers.connection.ipynb #cd5dd501
-def last_line(path: Path) -> str:
-    "The last line of a log that isn't blank, for an error's message"
-    lines = path.read_text(errors="replace").split("\n") if path.exists() else []
-    return next((line for line in reversed(lines) if line.strip()), "its log is empty")
 
 # %% ../../nbs/workers.connection.ipynb #b00bbf20
 @patch

@@ -17,11 +17,10 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
-from ..jobs.files import show_path
+from ..jobs.files import last_line, show_path
 from ..jobs.processes import end_process, start_process
 from ..labelling.chunks import LabelError
 from ..lm.gpus import GpuPlan
-from .connection import last_line
 
 # %% ../../nbs/workers.pool.ipynb #87f9df83
 @dataclass(frozen=True)
