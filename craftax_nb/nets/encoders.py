@@ -35,14 +35,11 @@ def first_products(
     spec: NetSpec,
     kernels: tuple,  # of (obs_dim + num_extras, width) each
     codes: jax.Array,  # (..., code width) uint8
+    gradient_dtype: str = "float32",  # as `nets.products.product` takes it
 ) -> list:  # of (..., width) each
     "The product of the observations, and of the extras where the spec has them, with each kernel"
-    products = sparse_product(tuple(k[: spec.obs_dim] for k in kernels), codes.reshape(-1, codes.shape[-1]))
-    products = [p.reshape(*codes.shape[:-1], -1) for p in products]
-    if not spec.extras:
-        return products
-    more = extras(codes)
-    return [p + more @ k[spec.obs_dim :] for p, k in zip(products, kernels, strict=True)]
+    products = sparse_product(kernels, codes.reshape(-1, codes.shape[-1]), spec.extras, gradient_dtype)
+    return [p.reshape(*codes.shape[:-1], -1) for p in products]
 
 # %% ../../nbs/nets.encoders.ipynb #99ee6e91
 class Tiles(nn.Module):

@@ -7,7 +7,7 @@ __all__ = ['Output', 'JoiningLayer', 'Trunk', 'ActorCritic', 'make_network', 'in
 
 # %% ../../nbs/nets.flax_nets.ipynb #74e0b97a
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +18,7 @@ from flax.traverse_util import flatten_dict
 
 from .encoders import FirstLayer, Frames, Tiles, first_products
 from .hidden import HiddenRows, age_bucket, with_age
+from .products import dense_layers, product
 from .recurrent import Recurrent
 from .rssm import RSSM_SIZES, initial_latent
 from .spec import NETS, WORLD_MODEL, NetSpec, check_shapes
@@ -38,19 +39,23 @@ class JoiningLayer(nn.Module):
     width: int  # of each of the two inputs
     outputs: int
     gain: float  # of the initial weights
+    gradient_dtype: str = "float32"  # as `nets.products.product` takes it
 
     @nn.compact
     def __call__(
         self,
         h,  # (..., width), of the observation; None for a trunk that reads hidden states alone
-        read,  # (..., width), of the hidden state; None where `product` is given
-        product=None,  # (..., outputs), the hidden state's part of the layer's sum, if it is computed already
+        read,  # (..., width), of the hidden state; None where `hidden_sum` is given
+        hidden_sum=None,  # (..., outputs), the hidden state's part of the layer's sum, if it is computed already
     ):
         width, inputs = self.width, self.width * (1 if h is None else 2)
         kernel = self.param("kernel", orthogonal(self.gain), (inputs, self.outputs))
         bias = self.param("bias", zeros, (self.outputs,))
-        product = read @ kernel[-width:] if product is None else product
-        return product + bias if h is None else h @ kernel[:width] + product + bias
+        if hidden_sum is None:
+            hidden_sum = product(read, kernel[-width:], self.gradient_dtype)
+        if h is None:
+            return hidden_sum + bias
+        return product(h, kernel[:width], self.gradient_dtype) + hidden_sum + bias
 
 # %% ../../nbs/nets.flax_nets.ipynb #662e88fb
 def _pool_vectors(spec: NetSpec, hidden_state, dense):  # (..., hidden_dim) -> (..., hidden_dim / vectors)
@@ -71,6 +76,7 @@ class Trunk(nn.Module):
     trunk: str  # "actor", "critic" or "curiosity"
     outputs: int
     gain: float  # of the head's initial weights
+    gradient_dtype: str = "float32"  # as `nets.products.product` takes it
 
     @nn.compact
     def __call__(self, h, hidden_state):
@@ -85,17 +91,19 @@ class Trunk(nn.Module):
         return h
 
     def dense(self, part, outputs: int, gain: float = 2**0.5):
-        return nn.Dense(outputs, kernel_init=orthogonal(gain), name=f"{self.trunk}_{part}")
+        dense = dense_layers(self.gradient_dtype)
+        return dense(outputs, kernel_init=orthogonal(gain), name=f"{self.trunk}_{part}")
 
     def join(self, h, hidden_state, part, outputs: int, gain: float):  # Aged or HiddenRows
         "The layer that the hidden state joins; the embedding of the hidden state's age is added to its sum"
-        spec, read, product = self.spec, None, None
+        spec, read, hidden_sum = self.spec, None, None
         if isinstance(hidden_state, HiddenRows):
-            product = hidden_state.products[self.trunk][hidden_state.row]
+            hidden_sum = hidden_state.products[self.trunk][hidden_state.row]
         else:
             vector = _pool_vectors(spec, hidden_state.vector, self.dense)
             read = nn.tanh(self.dense("label", spec.width)(vector))
-        h = JoiningLayer(spec.width, outputs, gain, name=f"{self.trunk}_{part}")(h, read, product)
+        layer = JoiningLayer(spec.width, outputs, gain, self.gradient_dtype, name=f"{self.trunk}_{part}")
+        h = layer(h, read, hidden_sum)
         if not spec.age_buckets:
             return h
         embedding = nn.Embed(spec.age_buckets, outputs, embedding_init=zeros, name=f"{self.trunk}_age")
@@ -106,6 +114,7 @@ class ActorCritic(nn.Module):
     "Separate trunks of tanh layers; reads a hidden state exactly when the spec has a `hidden_dim`"
 
     spec: NetSpec
+    gradient_dtype: str = "float32"  # in which gradients are multiplied, as `nets.products.product` takes it
 
     @nn.compact
     def __call__(
@@ -120,7 +129,7 @@ class ActorCritic(nn.Module):
         hidden, memory = self.first_layers(codes, memory, first)
         heads, out = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}, {}
         for trunk, h in zip(spec.trunks, hidden, strict=True):
-            part = Trunk(spec, trunk, *heads[trunk])
+            part = Trunk(spec, trunk, *heads[trunk], self.gradient_dtype)
             nn.share_scope(self, part)
             out[trunk] = part(h if h is None else nn.tanh(h), hidden_state)
         intrinsic_value = out["curiosity"][..., 0] if spec.intrinsic_critic else None
@@ -134,14 +143,14 @@ class ActorCritic(nn.Module):
         if spec.net == "mlp":
             layer = lambda trunk: FirstLayer(spec.obs_dim + spec.num_extras, spec.width, name=f"{trunk}_0")()
             kernels, biases = zip(*map(layer, spec.trunks), strict=True)
-            products = first_products(spec, kernels, codes)
+            products = first_products(spec, kernels, codes, self.gradient_dtype)
             return [p + bias for p, bias in zip(products, biases, strict=True)], memory
         if spec.recurrent:
-            features, memory = Recurrent(spec, name="reader")(codes, memory, first)
+            features, memory = Recurrent(spec, self.gradient_dtype, name="reader")(codes, memory, first)
         else:
             features = (Tiles if spec.net == "tiles" else Frames)(spec, name="reader")(codes)
-        dense = lambda trunk: nn.Dense(spec.width, kernel_init=orthogonal(2**0.5), name=f"{trunk}_0")
-        return [dense(trunk)(features) for trunk in spec.trunks], memory
+        dense = partial(dense_layers(self.gradient_dtype), spec.width, kernel_init=orthogonal(2**0.5))
+        return [dense(name=f"{trunk}_0")(features) for trunk in spec.trunks], memory
 
 # %% ../../nbs/nets.flax_nets.ipynb #67d04836
 def make_network(spec: NetSpec) -> nn.Module:

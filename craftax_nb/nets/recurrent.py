@@ -6,12 +6,15 @@
 __all__ = ['gru_steps', 'linear_recurrence', 'min_gru_steps', 'Recurrent']
 
 # %% ../../nbs/nets.recurrent.ipynb #f4ef814e
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from flax.linen.initializers import constant, orthogonal, zeros
 
 from .encoders import FirstLayer, first_products
+from .products import dense_layers
 from .spec import NetSpec
 
 # %% ../../nbs/nets.recurrent.ipynb #98a69173
@@ -74,6 +77,7 @@ class Recurrent(nn.Module):
     "A dense tanh layer over codes, then the recurrent unit"
 
     spec: NetSpec
+    gradient_dtype: str = "float32"  # as `nets.products.product` takes it
 
     @nn.compact
     def __call__(
@@ -86,23 +90,24 @@ class Recurrent(nn.Module):
         memory = jnp.zeros((n, spec.width)) if memory is None else memory
         first = jnp.zeros(codes.shape[:-1], bool) if first is None else first
         kernel, bias = FirstLayer(spec.obs_dim + spec.num_extras, spec.width, name="dense")()
-        (x,) = first_products(spec, (kernel,), codes)
+        (x,) = first_products(spec, (kernel,), codes, self.gradient_dtype)
         x = nn.tanh(x + bias).reshape(-1, n, spec.width)
         unit = self.gru if spec.net == "gru" else self.min_gru
         features, memory = unit(x, memory, first.reshape(-1, n))
         return features.reshape(*codes.shape[:-1], -1), memory
 
     def gru(self, x, memory, first):
-        inputs = nn.Dense(3 * self.spec.width, kernel_init=orthogonal(1.0), name="input")(x)
+        dense = dense_layers(self.gradient_dtype)
+        inputs = dense(3 * self.spec.width, kernel_init=orthogonal(1.0), name="input")(x)
         recurrent = self.param("recurrent", _three_orthogonal, self.spec.width)
         bias = self.param("recurrent_bias", zeros, (self.spec.width,))
         memory, hidden = gru_steps(inputs, recurrent, bias, memory, first)
         return hidden, memory
 
     def min_gru(self, x, memory, first):
-        options = {"features": self.spec.width, "kernel_init": orthogonal(1.0)}
-        dense = lambda name, bias: nn.Dense(**options, bias_init=constant(bias), name=name)
-        gate, candidate = nn.sigmoid(dense("gate", -1.0)(x)), nn.tanh(dense("candidate", 0.0)(x))
+        dense = partial(dense_layers(self.gradient_dtype), self.spec.width, kernel_init=orthogonal(1.0))
+        gate = nn.sigmoid(dense(bias_init=constant(-1.0), name="gate")(x))
+        candidate = nn.tanh(dense(bias_init=constant(0.0), name="candidate")(x))
         memory, hidden = min_gru_steps(gate, candidate, memory, first)
         return jnp.concatenate([x, hidden], -1), memory
 

@@ -6,20 +6,29 @@
 __all__ = ['COLUMN_BLOCK', 'dense_product', 'sparse_product']
 
 # %% ../../nbs/nets.sparse.ipynb #e8f4ee86
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
+from .extras import extras
+from .products import multiply, product, transposed
 from ..world.codes import active_ids, decode, tail
 from ..world.layout import ObsSpec
 
 # %% ../../nbs/nets.sparse.ipynb #fca1c0cc
-def dense_product(kernels: tuple, codes: jax.Array) -> tuple:
-    "The product of the decoded observations with each kernel"
-    x = decode(codes)
-    return tuple(x @ kernel for kernel in kernels)
+def dense_product(
+    kernels: tuple,  # of (obs_dim, width) each, or (obs_dim + num_extras, width)
+    codes: jax.Array,  # (n, code width) uint8
+    with_extras: bool = False,
+    gradient_dtype: str = "float32",  # as `product` takes it
+) -> tuple:  # of (n, width) each
+    "The product of the decoded observations, and of their extras, with each kernel"
+    x = jnp.concatenate([decode(codes), extras(codes)], -1) if with_extras else decode(codes)
+    return tuple(product(x, kernel, gradient_dtype) for kernel in kernels)
 
 # %% ../../nbs/nets.sparse.ipynb #bf16325c
-COLUMN_BLOCK = 256  # columns at a time
+COLUMN_BLOCK = 128  # columns at a time
 
 
 def _columns(codes: jax.Array):
@@ -37,11 +46,16 @@ def _columns(codes: jax.Array):
     columns = jnp.nonzero(used, size=blocks * COLUMN_BLOCK, fill_value=spec.obs_dim)[0]
     return used.sum(), columns.reshape(blocks, COLUMN_BLOCK), ones
 
+# %% ../../nbs/nets.sparse.ipynb #c969d05a
+def _after_the_map(codes: jax.Array, with_extras: bool) -> jax.Array:  # (n, tail_dim), or (n, tail_dim + num_extras)
+    "The inputs after the map: scalars, then extras"
+    return jnp.concatenate([tail(codes), extras(codes)], -1) if with_extras else tail(codes)
+
 # %% ../../nbs/nets.sparse.ipynb #f59ee5f3
-def _multiply(kernels, codes):
+def _multiply(kernels, codes, with_extras):
     "The products, and what `_columns` gives"
     count, columns, ones = _columns(codes)
-    rest = tail(codes)
+    rest = _after_the_map(codes, with_extras)
 
     def add(carry):
         i, sums = carry
@@ -53,42 +67,50 @@ def _multiply(kernels, codes):
     return sums, (count, columns, ones)
 
 # %% ../../nbs/nets.sparse.ipynb #51a64d67
-def _gradients(in_use, codes, grads):
+def _gradients(in_use, codes, grads, with_extras, gradient_dtype):
     "The gradients of the kernels"
     count, columns, ones = in_use
-    spec, rest = ObsSpec.of(codes), tail(codes)
+    map_dim, rest = ObsSpec.of(codes).map_dim, _after_the_map(codes, with_extras)
+    grads = [grad.astype(gradient_dtype) for grad in grads]
+
+    def product_with(x):
+        return [multiply(transposed(x), grad, gradient_dtype) for grad in grads]
 
     def put(carry):
-        i, rows = carry
-        batch = ones[i].astype(jnp.float32).T
+        i, kernels = carry
         place = dict(mode="drop", unique_indices=True, indices_are_sorted=True)
-        return i + 1, tuple(r.at[columns[i]].set(batch @ g, **place) for r, g in zip(rows, grads, strict=True))
+        blocks = product_with(ones[i])
+        return i + 1, tuple(k.at[columns[i]].set(rows, **place) for k, rows in zip(kernels, blocks, strict=True))
 
-    start = tuple(jnp.zeros((spec.obs_dim, g.shape[-1])).at[spec.map_dim :].set(rest.T @ g) for g in grads)
-    return jax.lax.while_loop(lambda carry: carry[0] * COLUMN_BLOCK < count, put, (0, start))[1]
+    start = tuple(jnp.zeros((map_dim + rest.shape[1], grad.shape[1])) for grad in grads)
+    kernels = jax.lax.while_loop(lambda carry: carry[0] * COLUMN_BLOCK < count, put, (0, start))[1]
+    return tuple(k.at[map_dim:].set(rows) for k, rows in zip(kernels, product_with(rest), strict=True))
 
 # %% ../../nbs/nets.sparse.ipynb #c836c91e
-@jax.custom_vjp
-def _looped_product(kernels, codes):
-    return _multiply(kernels, codes)[0]
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _looped_product(kernels, codes, with_extras, gradient_dtype):
+    return _multiply(kernels, codes, with_extras)[0]
 
 
-def _looped_forward(kernels, codes):
-    sums, in_use = _multiply(kernels, codes)
+def _looped_forward(kernels, codes, with_extras, gradient_dtype):
+    sums, in_use = _multiply(kernels, codes, with_extras)
     return sums, (in_use, codes)
 
 # %% ../../nbs/nets.sparse.ipynb #7f918e8f
-def _looped_backward(kept, grads):
-    return _gradients(*kept, grads), None
+def _looped_backward(with_extras, gradient_dtype, kept, grads):
+    return _gradients(*kept, grads, with_extras, gradient_dtype), None
 
 
 _looped_product.defvjp(_looped_forward, _looped_backward)
 
 
 def sparse_product(
-    kernels: tuple,  # of (obs_dim, width) each
+    kernels: tuple,  # of (obs_dim, width) each, or (obs_dim + num_extras, width)
     codes: jax.Array,  # (n, code width) uint8
+    with_extras: bool = False,
+    gradient_dtype: str = "float32",  # as `product` takes it
 ) -> tuple:  # of (n, width) each
-    "The product of the decoded observations with each kernel, without the columns that are zero in the whole batch"
+    "As `dense_product`, without the columns that are zero in the whole batch"
     kernels = tuple(jnp.asarray(k) for k in kernels)
-    return (_looped_product if jax.default_backend() == "cpu" else dense_product)(kernels, codes)
+    chosen = _looped_product if jax.default_backend() == "cpu" else dense_product
+    return chosen(kernels, codes, with_extras, gradient_dtype)

@@ -79,7 +79,7 @@ def make_ppo(
     p = run.params
     start = load_agent(p["checkpoint"]) if p["checkpoint"] else None
     same_names = "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm "
-    same_names += "anneal seeds reflect"
+    same_names += "anneal seeds reflect gradient_dtype"
     try:
         reads, settings = _hidden_inputs(p, hidden)
         sizes = dict(width=p["width"], depth=p["depth"], extras=p["extras"])

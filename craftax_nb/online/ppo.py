@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec as P
 from ..nets.agent import Agent
 from ..nets.flax_nets import ActorCritic, initial_memory
 from ..nets.hidden import rows_of
+from ..nets.products import check_gradient_dtype, gradient_norm
 from ..nets.spec import NetSpec
 from .bonuses import BonusState
 from ..play.engine import Envs, rollout, start_envs
@@ -58,6 +59,7 @@ class PPO:
     devices: int = 1  # the environments are shared out over so many
     hidden: HiddenSettings | None = None  # when a language model is asked (`online.hidden`); None: none is asked
     reflect: bool = False  # learn each step from a random mirror image of what was seen (`world.reflections`)
+    gradient_dtype: str = "float32"  # in which gradients are multiplied (`nets.products`): "float32" or "bfloat16"
 
     def __post_init__(self):
         object.__setattr__(self, "world", self.world or self.net.world)
@@ -90,6 +92,7 @@ def learns_from_reflections(self: PPO) -> bool:
 # %% ../../nbs/online.ppo.ipynb #46dd3213
 def _check(ppo: PPO) -> None:
     "ValueError, one sentence, for settings that don't fit each other"
+    check_gradient_dtype(ppo.gradient_dtype)
     if bool(ppo.bonus and ppo.bonus.own_critic) != ppo.net.intrinsic_critic:
         has = f"NetSpec.intrinsic_critic is {ppo.net.intrinsic_critic}, but the bonus is {ppo.bonus}"
         raise ValueError(f"{has}: the second critic goes with RND, and with no other bonus")
@@ -120,7 +123,13 @@ def optimizer(self: PPO) -> optax.GradientTransformation:
     per_update = self.epochs * self.minibatches
     annealed = lambda count: self.learning_rate_of(count // per_update)
     adam = optax.adam(annealed if self.anneal else self.learning_rate, eps=1e-5)
-    return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), adam)
+    return optax.chain(optax.stateless(partial(_clipped, self.max_grad_norm)), adam)
+
+
+def _clipped(max_norm: float, grads, _params):
+    "The gradients, scaled down where all of them together are longer than that"
+    scale = jnp.minimum(1.0, max_norm / gradient_norm(grads))
+    return jax.tree.map(lambda grad: grad * scale, grads)
 
 # %% ../../nbs/online.ppo.ipynb #20b9d67d
 class TrainState(struct.PyTreeNode):
@@ -271,7 +280,7 @@ def loss(
     "PPO's loss on one minibatch"
     hidden_state = rows_of(ppo.net, params, *map(batch.get, HIDDEN))
     inputs = batch["codes"], hidden_state, batch.get("memory"), batch.get("first")
-    out = ActorCritic(ppo.net).apply({"params": params}, *inputs)
+    out = ActorCritic(ppo.net, ppo.gradient_dtype).apply({"params": params}, *inputs)
     log_probs = jax.nn.log_softmax(out.logits)
     log_prob = jnp.take_along_axis(log_probs, batch["action"][..., None], -1)[..., 0]
     entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
@@ -338,7 +347,7 @@ def _minibatch(ppo: PPO, data: dict, memory, table, carry, chosen):
     updates, opt_state = ppo.optimizer.update(grads[0], opt_state, params)
     if ppo.bonus:
         bonus = ppo.bonus.update(bonus, grads[1])
-    metrics["grad_norm"] = optax.global_norm(grads[0])
+    metrics["grad_norm"] = gradient_norm(grads[0])
     return (optax.apply_updates(params, updates), opt_state, bonus), metrics
 
 # %% ../../nbs/online.ppo.ipynb #e58b38ec
