@@ -130,6 +130,7 @@ CHOICES = {  # job -> parameter -> what it may be
         "bonus": ("none", "icm", "e3b", "rnd"),
         "on_stale": ("keep", "zero"),
         "resets": ("lazy", "optimistic", "auto"),
+        "gradient_dtype": ("float32", "bfloat16"),
     },
     "train_dreamer": {
         "env_name": ("Craftax-Symbolic-v1", "Craftax-Classic-Symbolic-v1"),

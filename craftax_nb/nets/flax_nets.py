@@ -109,6 +109,14 @@ class Trunk(nn.Module):
         embedding = nn.Embed(spec.age_buckets, outputs, embedding_init=zeros, name=f"{self.trunk}_age")
         return h + embedding(age_bucket(hidden_state.age, spec.age_buckets))
 
+# %% ../../nbs/nets.flax_nets.ipynb #cdcc1486
+def _observation_layers(spec: NetSpec, codes, gradient_dtype: str) -> list:
+    "The first layer of each trunk of an mlp, before its tanh; to be called in the network's `__call__`"
+    layer = lambda trunk: FirstLayer(spec.obs_dim + spec.num_extras, spec.width, name=f"{trunk}_0")()
+    kernels, biases = zip(*map(layer, spec.trunks), strict=True)
+    products = first_products(spec, kernels, codes, gradient_dtype)
+    return [p + bias for p, bias in zip(products, biases, strict=True)]
+
 # %% ../../nbs/nets.flax_nets.ipynb #fdc6283e
 class ActorCritic(nn.Module):
     "Separate trunks of tanh layers; reads a hidden state exactly when the spec has a `hidden_dim`"
@@ -141,10 +149,7 @@ class ActorCritic(nn.Module):
         if spec.net == "frozen_vision":
             return [None] * len(spec.trunks), memory
         if spec.net == "mlp":
-            layer = lambda trunk: FirstLayer(spec.obs_dim + spec.num_extras, spec.width, name=f"{trunk}_0")()
-            kernels, biases = zip(*map(layer, spec.trunks), strict=True)
-            products = first_products(spec, kernels, codes, self.gradient_dtype)
-            return [p + bias for p, bias in zip(products, biases, strict=True)], memory
+            return _observation_layers(spec, codes, self.gradient_dtype), memory
         if spec.recurrent:
             features, memory = Recurrent(spec, self.gradient_dtype, name="reader")(codes, memory, first)
         else:

@@ -72,6 +72,11 @@ def min_gru_steps(
     hidden = linear_recurrence(kept, added)
     return hidden[-1], hidden
 
+# %% ../../nbs/nets.recurrent.ipynb #5e75d2ac
+def _three_orthogonal(key, width: int) -> jax.Array:  # (width, 3 * width)
+    "Orthogonal initial kernels for the recurrent products of reset gate, update gate and candidate"
+    return jnp.concatenate([orthogonal()(k, (width, width)) for k in jax.random.split(key, 3)], -1)
+
 # %% ../../nbs/nets.recurrent.ipynb #cd189bb9
 class Recurrent(nn.Module):
     "A dense tanh layer over codes, then the recurrent unit"
@@ -110,8 +115,3 @@ class Recurrent(nn.Module):
         candidate = nn.tanh(dense(bias_init=constant(0.0), name="candidate")(x))
         memory, hidden = min_gru_steps(gate, candidate, memory, first)
         return jnp.concatenate([x, hidden], -1), memory
-
-
-def _three_orthogonal(key, width: int) -> jax.Array:  # (width, 3 * width)
-    "Orthogonal initial kernels for the recurrent products of reset gate, update gate and candidate"
-    return jnp.concatenate([orthogonal()(k, (width, width)) for k in jax.random.split(key, 3)], -1)
