@@ -93,6 +93,12 @@ class DreamerState(struct.PyTreeNode):
     key: jax.Array
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #f3cd506b
+@partial(jax.jit, static_argnums=0)
+def _init_params(dreamer: Dreamer, key: jax.Array, observations, hidden_state) -> dict:
+    "A world model's first weights; compiled once for all seeds"
+    return dreamer.model.init(key, observations, hidden_state)["params"]
+
+# %% ../../nbs/worldmodel.dreamer.ipynb #3d4ec1ce
 def init_dreamer(
     dreamer: Dreamer,
     observations,  # (n, ...), of any n
@@ -102,7 +108,7 @@ def init_dreamer(
     key, key_init = jax.random.split(jax.random.PRNGKey(seed))
     reader = dreamer.model.reader
     hidden_state = reader and jnp.zeros((len(observations), reader.spec.hidden_dim))
-    params = jax.jit(dreamer.model.init)(key_init, observations, hidden_state)["params"]
+    params = _init_params(dreamer, key_init, observations, hidden_state)
     slow = jax.tree.map(jnp.copy, params["value_head"])
     nothing = ReturnRange(jnp.zeros(()), jnp.zeros(()))
     return DreamerState(params, slow, dreamer.optimiser.init(params), nothing, key)
