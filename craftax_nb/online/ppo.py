@@ -141,6 +141,13 @@ class TrainState(struct.PyTreeNode):
     key: jax.Array
     envs: Envs
 
+# %% ../../nbs/online.ppo.ipynb #541a9048
+@partial(jax.jit, static_argnums=0)
+def _first_weights(net: NetSpec, key: jax.Array, codes: jax.Array) -> dict:
+    "A network's weights before it has learned anything; compiled once for all seeds"
+    hidden_state = jnp.zeros((len(codes), net.hidden_dim)) if net.hidden_dim else None
+    return ActorCritic(net).init(key, codes, hidden_state)["params"]
+
 # %% ../../nbs/online.ppo.ipynb #1af35618
 def init(
     ppo: PPO,
@@ -156,8 +163,7 @@ def init(
     if ppo.hidden:
         envs = envs._replace(hidden=start_held(envs.codes, ppo.hidden.history))
     if params is None:
-        blank = jnp.zeros((1, ppo.net.hidden_dim)) if ppo.hidden else None
-        params = jax.jit(ActorCritic(ppo.net).init)(key_net, envs.codes[:1], blank)["params"]
+        params = _first_weights(ppo.net, key_net, envs.codes[:1])
     params = jax.tree.map(jnp.asarray, params)
     bonus = ppo.bonus and ppo.bonus.start(ppo.net, key_bonus, envs.codes)
     return TrainState(params, ppo.optimizer.init(params), bonus, key, envs)
