@@ -170,8 +170,7 @@ def reset_many(world: World, key: jax.Array, n: int):
     plain = World(world.env_name)  # one compiled function, however the world steps
     numbers = jax.random.key_data(keys)
     chunks = [_reset_chunk(plain, numbers[i : i + CHUNK]) for i in range(0, len(keys), CHUNK)]
-    join = lambda *parts: jnp.asarray(np.concatenate(parts)[:n])  # by numpy, for which nothing is compiled
-    states = jax.tree.map(join, *jax.device_get(chunks))
+    states = jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *chunks)
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         states = states.replace(state_rng=jax.random.wrap_key_data(states.state_rng, impl=jax.random.key_impl(key)))
     return states
