@@ -1,8 +1,8 @@
 """The tests behind `make test`, `make test-all` (--flags slow) and `make test-services` (--services).
 
 Every notebook runs in a process of its own, because XLA's flags and JAX's settings leak from one to the next.
-Importing JAX, PyTorch and their like takes longer than most notebooks do, so this program imports them once and then
-forks a child for each notebook; in the child, nbdev's own `nbdev_test` runs the notebook. Nothing is computed before
+Importing JAX, PyTorch and their like takes longer than most notebooks do, so this program imports them once, Craftax
+without its JAX arrays (craftax_once.py), and then forks a child for each notebook; in the child, nbdev's own `nbdev_test` runs the notebook. Nothing is computed before
 the fork, because a JAX backend has threads, and threads don't survive one. A notebook's tests get the programs in
 Python that they start, papermill and kernels among them, in the same way (forked.py). Tests with services, and a run of
 one or two notebooks, start them as users do.
@@ -40,9 +40,8 @@ LIMIT = 30 * 60  # seconds that a notebook may take
 AT_ONCE, SERVICES_AT_ONCE = 3, 2  # notebooks that run side by side
 FEW = 2  # as many notebooks are run without importing everything beforehand
 
-# What many notebooks import and what starts no thread of its own. Craftax is left out: its constants are JAX arrays,
-# so importing it starts the backend. W&B is left out: importing it makes a temporary folder, which the first child that
-# ends would delete for all others.
+# What many notebooks import and what starts no thread of its own; Craftax comes after it (craftax_once.py). W&B is left
+# out: importing it makes a temporary folder, which the first child that ends would delete for all others.
 HEAVY = """
     nbdev.test fastcore.test matplotlib.pyplot pandas pyarrow.parquet scipy.stats imageio.v3 PIL.Image sqlite3
     jax jax.numpy jaxlib.mlir.dialects.mhlo flax.linen optax orbax.checkpoint
@@ -298,6 +297,7 @@ def preload(running):
         running = still_running(running)
     compile_once()
     lower_in_one_context()
+    importlib.import_module("craftax_once").import_craftax_once()
     if importlib.import_module("jax._src.xla_bridge").backends_are_initialized():
         sys.exit("a module in HEAVY computes with JAX when it is imported; no notebook can be forked after that")
     gc.collect()
