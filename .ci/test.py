@@ -1,11 +1,11 @@
 """The tests behind `make test`, `make test-all` (--flags slow) and `make test-services` (--services).
 
 Every notebook runs in a process of its own, because XLA's flags and JAX's settings leak from one to the next.
-Importing JAX, PyTorch and their like takes longer than most notebooks do, so this program imports them once, Craftax
-without its JAX arrays (craftax_once.py), and then forks a child for each notebook; in the child, nbdev's own `nbdev_test` runs the notebook. Nothing is computed before
-the fork, because a JAX backend has threads, and threads don't survive one. A notebook's tests get the programs in
-Python that they start, papermill and kernels among them, in the same way (forked.py). Tests with services, and a run of
-one or two notebooks, start them as users do.
+Importing JAX, PyTorch and their like takes longer than most notebooks do, so this program imports them once, and
+Craftax without its JAX arrays (craftax_once.py), and then forks a child for each notebook; in the child, nbdev's own
+`nbdev_test` runs the notebook. Nothing is computed before the fork, because a JAX backend has threads, and threads
+don't survive one. A notebook's tests get the programs in Python that they start, papermill and kernels among them, in
+the same way (forked.py). Tests with services, and a run of one or two notebooks, start them as users do.
 
 Three children work at once (some wait for others, so two would leave a core idle), and what took longest the last
 time begins first; of tests with services, whose programs are many already, two. One line is printed
