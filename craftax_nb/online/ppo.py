@@ -148,6 +148,12 @@ def _first_weights(net: NetSpec, key: jax.Array, codes: jax.Array) -> dict:
     hidden_state = jnp.zeros((len(codes), net.hidden_dim)) if net.hidden_dim else None
     return ActorCritic(net).init(key, codes, hidden_state)["params"]
 
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _first_bonus(bonus, net: NetSpec, key: jax.Array, codes: jax.Array) -> BonusState:
+    "The state of an exploration bonus before it has learned anything; compiled once for all seeds"
+    return bonus.start(net, key, codes)
+
 # %% ../../nbs/online.ppo.ipynb #1af35618
 def init(
     ppo: PPO,
@@ -165,7 +171,7 @@ def init(
     if params is None:
         params = _first_weights(ppo.net, key_net, envs.codes[:1])
     params = jax.tree.map(jnp.asarray, params)
-    bonus = ppo.bonus and ppo.bonus.start(ppo.net, key_bonus, envs.codes)
+    bonus = ppo.bonus and _first_bonus(ppo.bonus, ppo.net, key_bonus, envs.codes)
     return TrainState(params, ppo.optimizer.init(params), bonus, key, envs)
 
 # %% ../../nbs/online.ppo.ipynb #f3da7a14

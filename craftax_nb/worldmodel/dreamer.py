@@ -98,6 +98,12 @@ def _init_params(dreamer: Dreamer, key: jax.Array, observations, hidden_state) -
     "A world model's first weights; compiled once for all seeds"
     return dreamer.model.init(key, observations, hidden_state)["params"]
 
+
+@partial(jax.jit, static_argnums=0)
+def _init_optimiser(dreamer: Dreamer, params):
+    "The optimiser's state before the first update"
+    return dreamer.optimiser.init(params)
+
 # %% ../../nbs/worldmodel.dreamer.ipynb #3d4ec1ce
 def init_dreamer(
     dreamer: Dreamer,
@@ -111,7 +117,7 @@ def init_dreamer(
     params = _init_params(dreamer, key_init, observations, hidden_state)
     slow = jax.tree.map(jnp.copy, params["value_head"])
     nothing = ReturnRange(jnp.zeros(()), jnp.zeros(()))
-    return DreamerState(params, slow, dreamer.optimiser.init(params), nothing, key)
+    return DreamerState(params, slow, _init_optimiser(dreamer, params), nothing, key)
 
 # %% ../../nbs/worldmodel.dreamer.ipynb #524c3611
 class Observed(NamedTuple):
