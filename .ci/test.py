@@ -8,8 +8,8 @@ don't survive one. A notebook's tests get the programs in Python that they start
 the same way (forked.py). Tests with services, and a run of one or two notebooks, start them as users do.
 
 Four children work at once (some wait for others, so two would leave a core idle), and what took longest the last
-time begins first; of tests with services, whose programs are many already, two. One line is printed
-for each check, its output only when it fails, and at the end `N passed, N failed`.
+time begins first; of tests with services, whose programs are many already, three. One line is printed for each check,
+its output only when it fails, and at the end `N passed, N failed`.
 Names of notebooks as arguments run only those: .ci/test.py jobs.runs world.codes
 """
 
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb"
 LIMIT = 30 * 60  # seconds that a notebook may take
-AT_ONCE, SERVICES_AT_ONCE = 4, 2  # notebooks that run side by side
+AT_ONCE, SERVICES_AT_ONCE = 4, 3  # notebooks that run side by side
 FEW = 2  # as many notebooks are run without importing everything beforehand
 
 # What many notebooks import and what starts no thread of its own; Craftax comes after it (craftax_once.py). W&B is left
