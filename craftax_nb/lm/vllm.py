@@ -123,7 +123,12 @@ def _engine_environment(threads: int) -> dict[str, str]:
 # %% ../../nbs/lm.vllm.ipynb #d8256945
 def _children() -> list[psutil.Process]:
     "vLLM's processes below this one (they name themselves so)"
-    return [p for p in psutil.Process().children(recursive=True) if is_alive(p.pid) and p.name().startswith("VLLM")]
+    children = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended after it was listed
+            if is_alive(process.pid) and process.name().startswith("VLLM"):
+                children.append(process)
+    return children
 
 # %% ../../nbs/lm.vllm.ipynb #7143f288
 def end_engine(
@@ -132,9 +137,14 @@ def end_engine(
     "Ends the engine's processes; their memory is free when this returns"
     if llm is None:
         return
-    llm.llm_engine.engine_core.shutdown(timeout=2)  # it has nothing to save; on a CPU it often doesn't end by itself
-    for p in psutil.wait_procs(llm.processes, timeout=10)[1]:
-        p.kill()
+    core = llm.llm_engine.engine_core
+    try:
+        core.shutdown(timeout=2)  # it has nothing to save; on a CPU it often doesn't end by itself
+    except psutil.NoSuchProcess:  # vLLM 0.33 gives up if a process ends after it was listed as one to be killed
+        core.resources()  # what vLLM would have done next: it closes its connections
+    for process in psutil.wait_procs(llm.processes, timeout=10)[1]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(llm.processes, timeout=10)
 
 # %% ../../nbs/lm.vllm.ipynb #847aa8ff
