@@ -55,7 +55,7 @@ setup-tuning: .venv/.stamp-tuning ## install TRL and peft, with which language m
 demo: setup ## the whole chain in runs/demo, then its summary.html; FRESH=1 does everything again
 	$(BIN)/python -m craftax_nb.demo.run $(if $(FRESH),--fresh)
 
-test: setup ## the core tests, or those of some notebooks: make test NB="world.codes jobs.runs"
+test: setup ## the core tests, or those of some notebooks: make test NB="world.codes runs.run"
 	$(BIN)/python .ci/test.py $(NB)
 
 test-all: setup ## the core tests and the slow cells; NB as for test
@@ -68,20 +68,16 @@ test-services: setup ## tests with real services: Redis, browser, SLURM, faults,
 	$(BIN)/python .ci/test.py --services $(NB)
 
 bench: setup ## all benchmarks, or one: make bench B=name
-	$(BIN)/python -m craftax_nb.jobs.bench $(B)
+	$(BIN)/python -m craftax_nb.testing.bench $(B)
 
 bench-gpu: ## PPO, AWR, evaluation and labels on this machine's GPU, in at most eight minutes; sizes: P="num_envs=256 updates=5"
-	timeout --kill-after 5 475 $(or $(wildcard $(BIN)/python),python3) -m craftax_nb.jobs.bench --plain gpu $(P)
+	timeout --kill-after 5 475 $(or $(wildcard $(BIN)/python),python3) -m craftax_nb.testing.bench --plain gpu $(P)
 
-# What JupyterLab's file browser leaves out without ALL=1, so that the jobs are what one sees; links open these notebooks too.
-HIDDEN = '__pycache__' '.*' 'earlier_runs' '*.npz' images 'bench_*.ipynb' 'test_*.ipynb' $(patsubst craftax_nb/%/__init__.py,'%.*.ipynb',$(wildcard craftax_nb/*/__init__.py))
-
-lab: setup ## open JupyterLab at nbs/index.ipynb, with the jobs beside it; ALL=1 lists the library's notebooks too
-	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/nbs/index.ipynb \
-		$(if $(ALL),,$(patsubst %,--ContentsManager.hide_globs=%,$(HIDDEN)))
+lab: setup ## open JupyterLab at nbs/index.ipynb, with the jobs beside it
+	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/nbs/index.ipynb
 
 sample: setup ## make craftax_nb/sample again: its agents, data and labels (an hour; interrupted, it goes on where it was)
-	$(BIN)/python -m craftax_nb.demo.sample
+	$(BIN)/python -m craftax_nb.testing.sample
 
 figures: setup ## the stored figures of all notebooks, or of some: make figures NB="world.codes play.engine"
 	$(BIN)/python .ci/figures.py $(NB)

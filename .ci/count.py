@@ -54,7 +54,10 @@ def count(notebook):
 
 def main():
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
-    counts = {path.stem: count(path) for path in sorted((root / "nbs").glob("*.ipynb"))}
+    counts = {
+        ".".join(path.relative_to(root / "nbs").with_suffix("").parts): count(path)
+        for path in sorted((root / "nbs").rglob("*.ipynb"))
+    }
     for name, (tests, exported) in counts.items():
         print(f"{tests:5} {exported:5}  {name}")
     tests, exported = map(sum, zip(*counts.values()))

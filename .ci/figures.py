@@ -102,8 +102,10 @@ def machine_paths(output: dict) -> list[str]:
 
 def main(names: list[str], check: bool) -> int:
     "The exit code: 1 if `check` finds problems"
-    paths = [path for path in sorted((ROOT / "nbs").glob("*.ipynb")) if not names or path.stem in names]
-    if missing := {*names} - {path.stem for path in paths}:
+    nbs = ROOT / "nbs"
+    paths = {".".join(path.relative_to(nbs).with_suffix("").parts): path for path in sorted(nbs.rglob("*.ipynb"))}
+    paths = [path for name, path in paths.items() if not names or name in names]
+    if missing := {*names} - {".".join(path.relative_to(nbs).with_suffix("").parts) for path in paths}:
         raise SystemExit(f"nbs/ has no notebook {', '.join(sorted(missing))}")
     if check:
         lines = [f"{path.name}: {p}\n" for path in paths for p in problems(json.loads(path.read_text()))]

@@ -10,7 +10,7 @@ the same way (forked.py). Tests with services, and a run of one or two notebooks
 Four children work at once (some wait for others, so two would leave a core idle), and what took longest the last
 time begins first; of tests with services, whose programs are many already, three. One line is printed for each check,
 its output only when it fails, and at the end `N passed, N failed`.
-Names of notebooks as arguments run only those: .ci/test.py jobs.runs world.codes
+Names of notebooks as arguments run only those: .ci/test.py runs.run world.codes
 """
 
 import argparse
@@ -75,7 +75,7 @@ def set_environment():
     XLA's flags are the library's from the start. JAX reads them once, when Craftax is imported, which some notebooks do
     before they import the library; they would share nothing that the others compile.
     """
-    from craftax_nb.jobs.processes import set_compiler_flags
+    from craftax_nb.runs.processes import set_compiler_flags
 
     jax_cache = os.environ.get("CRAFTAX_NB_COMPILE_CACHE") or str(CACHE / "jax")
     os.environ |= {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
@@ -254,14 +254,19 @@ def run_notebook(path, flags):
 def notebook_checks(only, flags, services):
     "A check for each notebook; with `only`, for those of these names"
     paths = [path for path in (ROOT / "nbs").rglob("*.ipynb") if is_tested(path, "service" if services else None)]
-    unknown = sorted(set(only) - {path.stem for path in paths})
-    if unknown:
-        sys.exit(f"nbs/ has no notebook that is tested under the name {', '.join(unknown)}")
+    names = {path: notebook_name(path) for path in paths}
+    matches = {word: [path for path in paths if word in (names[path], path.stem)] for word in only}
+    if unknown := sorted(word for word, few in matches.items() if len(few) != 1):
+        sys.exit(f"nbs/ has not one notebook that is tested under the name {', '.join(unknown)}: name it room.module")
+    asked = {path for few in matches.values() for path in few} if only else paths
     return [
-        Check(path.name, lambda path=path: run_notebook(path, flags), guess(path))
-        for path in paths
-        if not only or path.stem in only
+        Check(names[path], lambda path=path: run_notebook(path, flags), guess(path)) for path in paths if path in asked
     ]
+
+
+def notebook_name(path):
+    "world.codes for nbs/world/codes.ipynb"
+    return ".".join(path.relative_to(ROOT / "nbs").with_suffix("").parts)
 
 
 # ---- How long each took

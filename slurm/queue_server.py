@@ -10,7 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
-from craftax_nb.jobs.processes import end_process, start_process
+from craftax_nb.runs.processes import end_process, start_process
 from craftax_nb.workers.connection import QueueError, connect, server_binary, server_config
 
 

@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import pandas as pd
 
-from ..jobs.checkpoints import DatasetError
-from ..jobs.files import resolve, show_path
+from ..runs.checkpoints import DatasetError
+from ..runs.files import resolve, show_path
 
 # %% ../../nbs/data.__main__.ipynb #bcdaec02
 PROMPT = "craftax_nb/lm/prompts/craftax-1.md"

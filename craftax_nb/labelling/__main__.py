@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pandas as pd
 
-from ..jobs.checkpoints import DatasetError
+from ..runs.checkpoints import DatasetError
 from .chunks import LabelError
 
 # %% ../../nbs/labelling.__main__.ipynb #4313d49c
