@@ -52,7 +52,7 @@ def type_words(
     if origin is Literal:
         return " or ".join(json.dumps(one) for one in parts)
     if origin in (UnionType, Union):
-        return " or ".join(map(kind_words, parts))
+        return " or ".join(map(type_words, parts))
     if origin is list:
         return f"a list of {type_words(parts[0])} each"
     if origin is dict:
