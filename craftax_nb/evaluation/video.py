@@ -23,7 +23,7 @@ from .results import Results
 from .rollout import evaluate_agent
 from ..nets.agent import Agent, load_agent
 from ..play.types import Record
-from ..runs.files import resolve, whole_file
+from ..runs.files import whole_file
 from ..runs.markup import as_markdown, tag
 from ..world.draw import draw
 from ..world.env import World

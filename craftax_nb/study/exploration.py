@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..data.shards import Episode
-from ..evaluation.stats import bootstrap_means, interval
+from ..evaluation.stats import bootstrap_means
 from ..world.codes import unpack
 from ..world.env import World
 from ..world.layout import CLASSIC, DARK, ObsSpec
