@@ -10,7 +10,7 @@ import os
 
 from ..runs.checkpoints import split_paths
 from ..runs.files import resolve
-from ..runs.records import PARAMS
+from ..runs.records import RunParams
 
 # %% ../../nbs/jobs/presets.ipynb #ace6794b
 _TRAINING = dict(steps=40, batch_size=32, width=16, depth=1, log_every=10, checkpoint_every=20)
@@ -75,5 +75,5 @@ def _of_debug_run(path: str) -> bool:
     folder = resolve(path)
     if not path or not os.path.exists(folder):  # a name may be too long for the file system
         return False
-    about = next((p / "params.json" for p in (folder, *folder.parents) if (p / "params.json").exists()), None)
-    return bool(about and PARAMS.read(about).get("debug"))
+    file = next((p / "params.json" for p in (folder, *folder.parents) if (p / "params.json").exists()), None)
+    return bool(file and RunParams.read(file).debug)

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -37,10 +37,11 @@ from .hidden import Aged, HiddenRows, check_hidden_state
 from .imported import imported_network
 from .rssm import with_action
 from .spec import WORLD_MODEL, NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
-from ..runs.checkpoints import AGENT, CheckpointError, find_checkpoint
+from ..runs.checkpoints import AgentRecord, CheckpointError, find_checkpoint
 from ..runs.errors import Diverged
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json
 from ..runs.modules import module_policy
+from ..runs.validation import Count
 from ..world.env import World
 
 # %% ../../nbs/nets/agent.ipynb #7cd9fc78
@@ -286,16 +287,22 @@ def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
     return flax_from_torch(load_arrays(folder / "weights.safetensors"), spec)
 
 # %% ../../nbs/nets/agent.ipynb #d67dda57
-_NEEDED = ("framework", "step", "spec", "recipe")  # optional fields of agent.json that loading an agent needs
-_AGENT = replace(AGENT, required=AGENT.required | {name: AGENT.optional[name] for name in _NEEDED})
+class _LoadableAgent(AgentRecord):
+    "agent.json with the fields that loading an agent needs"
+
+    framework: Literal["flax", "torch", "onnx", "layers"]
+    step: Count
+    spec: dict
+    recipe: dict | None
 
 
 def read_meta(folder: Path) -> dict:
     "The contents of agent.json; raises `CheckpointError` where they are missing or can't be understood"
-    meta, problem = _AGENT.look(folder / "agent.json")
+    record, problem = _LoadableAgent.inspect(folder / "agent.json")
     try:
         if problem:
             raise ValueError(problem)
+        meta = record.fields()
         spec_from_dict(meta["spec"]), _recipe(meta)
     except (ValueError, TypeError, AttributeError) as e:
         raise _unreadable(folder, f"agent.json: {e}") from None

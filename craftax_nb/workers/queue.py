@@ -18,7 +18,16 @@ from fastcore.basics import patch
 
 from ..runs.waiting import background_thread
 from .connection import QueueError, RetryPolicy
-from .records import QueuedJob, foreign_key, has_ended, lua_scripts, parse_record, refusal
+from craftax_nb.workers.records import (
+    BuriedJob,
+    QueuedJob,
+    WorkerCounts,
+    foreign_key,
+    has_ended,
+    lua_scripts,
+    parse_record,
+    refusal,
+)
 
 # %% ../../nbs/workers/queue.ipynb #0e421e70
 class Queue:
@@ -272,7 +281,7 @@ def dead(self: Queue) -> dict[str, dict]:  # {id: {"payload": ..., "reason": ...
     "The dead list"
     records, key = self._send(self.client.hgetall, self.buried), self.buried
     return {
-        name: parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", payload=dict, reason=str)
+        name: parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", BuriedJob)
         for name, text in records.items()
     }
 
@@ -375,10 +384,10 @@ def workers(
     registered = self._send(self.client.hgetall, self.key("workers"))
     consumers = {c["name"]: c for c in self._send(self.client.xinfo_consumers, self.stream, self.group)}
     workers = {}
-    key, numbers = self.key("workers"), dict(jobs=int, texts=int, seconds=int | float)
+    key = self.key("workers")
     for name, text in sorted(registered.items()):
         consumer = consumers.get(name, {"idle": 0, "pending": 0})
-        work_done = parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", **numbers)
+        work_done = parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", WorkerCounts)
         workers[name] = {**work_done, "idle": consumer["idle"] / 1000, "held": consumer["pending"]}
     return workers
 
