@@ -21,7 +21,7 @@ labelling and probing read data sets through `Dataset`.
 12. data.imports: steps of other programs, cut into whole episodes
 13. data.sources: the layouts of Minari and Hugging Face
 14. data.dense: codes from upstream's floats
-15. data.__main__: all of it from a terminal
+15. data.main: all of it from a terminal
 
 ## Who calls it
 

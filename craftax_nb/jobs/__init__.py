@@ -17,7 +17,7 @@ room.
 8. jobs.rerun: run it again and compare
 9. jobs.table: the table of runs
 10. jobs.overview: the few columns that people look at
-11. jobs.__main__: all of it from a terminal
+11. jobs.main: all of it from a terminal
 
 ## Who calls it
 
