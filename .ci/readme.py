@@ -86,7 +86,7 @@ def check():
     if missing := missing_files(readme()):
         return f"README.md links to {', '.join(missing)}, which is not there: correct nbs/index.ipynb"
     old = [str(path.relative_to(ROOT)) for path, text in files().items() if path.read_text() != text]
-    return f"{', '.join(old)}: not what nbs/index.ipynb or the room's index.ipynb gives: make readme" if old else ""
+    return f"{', '.join(old)}: not what its index.ipynb gives: make readme, or python .ci/readme.py" if old else ""
 
 
 if __name__ == "__main__":

@@ -13,19 +13,20 @@ imports no other room, and neither JAX nor torch when it is imported, so that a 
 3. runs.attempts: which process holds the folder
 4. runs.checkpoints: from what a person types to a checked folder
 5. runs.provenance: what a result depends on: code, data, settings, machine
-6. runs.schema: fields of JSON files, checked when they are read
-7. runs.records: the JSON files of a run
-8. runs.same_run: whether a folder may be continued with these parameters
-9. runs.tracking: the mirror in W&B
-10. runs.journal: one entry a finished run
-11. runs.reports: a figure that fails loses no result
-12. runs.errors: a mistake becomes one sentence, a fault is marked as one
-13. runs.secrets: passwords and keys stay out of files
-14. runs.notebook: which notebook papermill runs
-15. runs.modules: `module:Class@file`, found without running it
-16. runs.markup: HTML and Markdown, escaped
-17. runs.processes: compiler flags, compile cache, child processes
-18. runs.waiting: what a program waits for, every 30 seconds
+6. runs.validation: a JSON file's fields as a pydantic model
+7. runs.schema: fields of JSON files, checked when they are read
+8. runs.records: the JSON files of a run
+9. runs.same_run: whether a folder may be continued with these parameters
+10. runs.tracking: the mirror in W&B
+11. runs.journal: one entry a finished run
+12. runs.reports: a figure that fails loses no result
+13. runs.errors: a mistake becomes one sentence, a fault is marked as one
+14. runs.secrets: passwords and keys stay out of files
+15. runs.notebook: which notebook papermill runs
+16. runs.modules: `module:Class@file`, found without running it
+17. runs.markup: HTML and Markdown, escaped
+18. runs.processes: compiler flags, compile cache, child processes
+19. runs.waiting: what a program waits for, every 30 seconds
 
 ## Who calls it
 
