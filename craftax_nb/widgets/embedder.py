@@ -85,7 +85,7 @@ class Embedder:
         "Why a text can't be embedded, empty where nothing went wrong"
         return self.errors.get((recipe.hash, text), "")
 
-
+# %% ../../nbs/widgets/embedder.ipynb #6c99f65b
 def _running_loop():
     "The event loop of this thread, as a kernel's cells and widgets have one; None in a script"
     with suppress(RuntimeError):

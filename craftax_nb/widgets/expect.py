@@ -81,16 +81,6 @@ class Expect(widgets.VBox):
         super().__init__([self.ask, self.samples, self.steps, self.note, self.result])
         self.ask.on_click(lambda _: self.expect())
 
-    def show(self, trace: Trace, step: int, editing: Editing) -> None:
-        "Shows another state"
-        self.trace = trace
-        self.step = step
-        self.editing = editing
-        self.asked = None
-        self.result.value = ""
-        self.ask.disabled = self.reading is None
-        self.note.value = NO_MODEL if self.reading is None else ""
-
     @property
     def which(self) -> int | None:
         "The number of the first reading whose agent has a world model; None without one"
@@ -101,6 +91,18 @@ class Expect(widgets.VBox):
     def reading(self) -> Reading | None:
         "The reading of the first agent with a world model; None without one"
         return None if self.which is None else self.trace.readings[self.which]
+
+# %% ../../nbs/widgets/expect.ipynb #1a57a9a4
+@patch
+def show(self: Expect, trace: Trace, step: int, editing: Editing) -> None:
+    "Shows another state"
+    self.trace = trace
+    self.step = step
+    self.editing = editing
+    self.asked = None
+    self.result.value = ""
+    self.ask.disabled = self.reading is None
+    self.note.value = NO_MODEL if self.reading is None else ""
 
 # %% ../../nbs/widgets/expect.ipynb #b5fc97aa
 @patch

@@ -115,17 +115,19 @@ class Future(widgets.VBox):
         self.here.on_click(lambda _: self.play_on())
         self.fresh.on_click(lambda _: self.play_fresh())
 
-    def show(self, trace: Trace, step: int, editing: Editing) -> None:
-        "Shows another state"
-        self.trace = trace
-        self.step = step
-        self.editing = editing
-        self.result.value = ""
-        has_agent = trace.readings[0].agent is not None
-        self.here.disabled = editing.rebuilt or not has_agent
-        self.fresh.disabled = not has_agent
-        advice = ASK if has_agent else "give the inspector a checkpoint to play"
-        self.note.value = advice if editing.rebuilt else ""
+# %% ../../nbs/widgets/future.ipynb #6555ad81
+@patch
+def show(self: Future, trace: Trace, step: int, editing: Editing) -> None:
+    "Shows another state"
+    self.trace = trace
+    self.step = step
+    self.editing = editing
+    self.result.value = ""
+    has_agent = trace.readings[0].agent is not None
+    self.here.disabled = editing.rebuilt or not has_agent
+    self.fresh.disabled = not has_agent
+    advice = ASK if has_agent else "give the inspector a checkpoint to play"
+    self.note.value = advice if editing.rebuilt else ""
 
 # %% ../../nbs/widgets/future.ipynb #934cc501
 @patch

@@ -215,26 +215,30 @@ class Game:
         self.new()
         jax.block_until_ready(self._next(np.zeros(1, np.int32)))  # compiled before the first key
 
-    def new(self) -> None:
-        "Saves the episode as it stands and begins another in a new world"
-        self.save()
-        self.episode = EpisodeLog(self.folder, self.world, self.seed)
-        self.shard = self.episode.shard
-        world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.episode.number))
-        self.state = self.world.reset_many(world_key, 1)
-        self.codes = np.asarray(_observe(self.state, world=self.world))[0]
-        self.step = 0
-        self.total = 0.0
-        self.over = ""  # steps played; return; how the episode ended, "" while it runs
-        self.last = "", 0.0, []  # the last action, its reward, and the achievements that it unlocked
-        self.unlocked = np.zeros(len(self.world.achievement_names), bool)
-        self.episode.add(codes=self.codes, action=0, reward=0, terminated=False, truncated=False, unlocked=False)
+# %% ../../nbs/widgets/game.ipynb #f22b0a22
+@patch
+def new(self: Game) -> None:
+    "Saves the episode as it stands and begins another in a new world"
+    self.save()
+    self.episode = EpisodeLog(self.folder, self.world, self.seed)
+    self.shard = self.episode.shard
+    world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.episode.number))
+    self.state = self.world.reset_many(world_key, 1)
+    self.codes = np.asarray(_observe(self.state, world=self.world))[0]
+    self.step = 0
+    self.total = 0.0
+    self.over = ""  # steps played; return; how the episode ended, "" while it runs
+    self.last = "", 0.0, []  # the last action, its reward, and the achievements that it unlocked
+    self.unlocked = np.zeros(len(self.world.achievement_names), bool)
+    self.episode.add(codes=self.codes, action=0, reward=0, terminated=False, truncated=False, unlocked=False)
 
-    def save(self) -> Path | None:
-        "Writes the episode as a shard, marked as cut if it was still running; None where no step was played"
-        episode = self.episode
-        self.episode = None
-        return episode.save() if episode else None
+# %% ../../nbs/widgets/game.ipynb #23f005df
+@patch
+def save(self: Game) -> Path | None:
+    "Writes the episode as a shard, marked as cut if it was still running; None where no step was played"
+    episode = self.episode
+    self.episode = None
+    return episode.save() if episode else None
 
 # %% ../../nbs/widgets/game.ipynb #2f9e5e5e
 @patch
