@@ -24,7 +24,7 @@ class Limits:
 
     header_bytes: int = 16_384  # of a request's line and headers; more get status 400
     body_bytes: int = 32 * 2**20  # of a request's body; more get status 413
-    body_seconds: float = 60.0  # for a whole body; a slower one gets status 408
+    body_seconds: float = 300.0  # for a whole body; a slower one gets status 408
     keep_alive: int = 5  # seconds for which a connection is kept after an answer
     requests: int = 256  # that are answered at once; more get status 503
 
