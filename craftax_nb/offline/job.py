@@ -97,7 +97,7 @@ def _require_frames(labels) -> None:
 
 def settings_of(p: dict, device: str):
     "The learner's `Settings` of a run with parameters `p`; parameters that the job doesn't have keep their defaults"
-    from craftax_nb.nets.spec import RECURRENT
+    from craftax_nb.nets.names import RECURRENT
     from craftax_nb.offline.learner import Settings
 
     if p.get("window", Settings.window) != Settings.window and p["network"] not in RECURRENT:

@@ -1,7 +1,5 @@
-"Written by hand: Craftax starts JAX when it is imported, so what JAX reads once, when it starts, is said before"
+"Written by hand: Craftax starts JAX when it is imported, so what JAX reads once, when it starts, is set before"
 
-from ..runs.processes import set_compiler_flags, share_gpu, use_compile_cache
+from ..runs.processes import prepare_for_craftax
 
-share_gpu()
-set_compiler_flags()
-use_compile_cache()
+prepare_for_craftax(__name__, ("names",))
