@@ -23,7 +23,7 @@ from .results import Results
 from .rollout import evaluate_agent
 from ..nets.agent import Agent, load_agent
 from ..play.types import Record
-from ..runs.files import resolve, whole_file
+from ..runs.files import whole_file
 from ..runs.markup import as_markdown, tag
 from ..world.draw import draw
 from ..world.env import World
@@ -31,8 +31,8 @@ from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['INK', 'PAPER', 'ACCENT', 'BLUE', 'GREEN', 'NUMBERS_WIDTH', 'BARS_WIDTH', 'CURVES_HEIGHT', 'H264', 'probabilities',
-           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'agent_video', 'choose_episodes',
-           'choose_filmed', 'check_films', 'film', 'show_films']
+           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'choose_episodes', 'choose_filmed',
+           'check_films', 'film', 'show_films']
 
 # %% ../../nbs/evaluation/video.ipynb #ddb1ba37
 def probabilities(
@@ -190,33 +190,6 @@ def show_video(
     data = base64.b64encode(Path(path).read_bytes()).decode()
     source = f"data:video/mp4;base64,{data}"
     return HTML(tag("video", controls="", loop="", muted="", width=width, src=source))
-
-# %% ../../nbs/evaluation/video.ipynb #f1386662
-def agent_video(
-    agent,  # an `Agent`, or what `load_agent` takes: a checkpoint, a run, "sample/ppo"
-    path="runs/watch.mp4",  # of the mp4, relative to the project; replaced if it exists
-    seed: int = 0,  # as in an evaluation
-    episode: int = 0,  # its number among those that `evaluate_agent` plays with this seed
-    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
-    max_steps: int = 600,  # steps; the episode is cut there
-    fps: int = 8,  # steps a second
-    tile: int = 32,  # pixels of a tile
-    slots: int = 32,  # as in `evaluate_agent`, to share its compilation
-) -> Path:
-    """Plays one episode and writes it as a video
-
-    ValueError for another kind of file, no steps, or a missing labeller; CheckpointError where there is no agent"""
-    path = Path(resolve(path))
-    if path.suffix != ".mp4":
-        raise ValueError(f"path is {str(path)!r}; expected a name that ends in .mp4")
-    if max_steps < 1:
-        raise ValueError(f"max_steps is {max_steps}; a video shows at least 1 step")
-    agent = agent if isinstance(agent, Agent) else load_agent(agent)
-    options = {"labeller": labeller, "max_steps": max_steps, "slots": slots}
-    results = evaluate_agent(agent, agent.world, episodes=1, seed=seed, record=1, first=episode, **options)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}")  # ffmpeg takes the format from the ending
-    return write_video(temporary, results.recordings[0], fps, tile, max_steps, agent.gamma).replace(path)
 
 # %% ../../nbs/evaluation/video.ipynb #552c967e
 def choose_episodes(

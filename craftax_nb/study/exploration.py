@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 
 from ..data.shards import Episode
-from ..evaluation.stats import bootstrap_means, interval, rate_interval
+from ..evaluation.stats import bootstrap_means
 from ..world.codes import unpack
 from ..world.env import World
 from ..world.layout import CLASSIC, DARK, ObsSpec
 from ..world.rules import LAVA, stopped
 
 # %% auto #0
-__all__ = ['displacements', 'places', 'Explored', 'explored', 'ratio_interval', 'exploration_table', 'first_times']
+__all__ = ['displacements', 'places', 'Explored', 'explored', 'ratio_interval', 'exploration_table']
 
 # %% ../../nbs/study/exploration.ipynb #9916d8f0
 _TOWARDS = np.array([(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)])  # by action: none, left, right, up, down
@@ -148,20 +148,3 @@ def exploration_table(
         number = len(e.steps) if run is None else len(np.unique(run))
         rows.append({"arm": arm, "episodes": len(e.steps), "runs": number, "steps": int(e.steps.sum()), **ends})
     return pd.DataFrame(rows).set_index("arm")
-
-
-def first_times(
-    arms: Mapping[str, Explored],
-) -> pd.DataFrame:  # a row for each arm and achievement that any arm unlocked
-    "In what share of episodes each achievement was unlocked, and after how many steps, with 95 % intervals"
-    any_arm = np.any([(e.unlocked >= 0).any(0) for e in arms.values()], 0)
-    rows = []
-    for arm, e in arms.items():
-        names = World(e.env_name).achievement_names
-        for a in np.flatnonzero(any_arm):
-            step = e.unlocked[e.unlocked[:, a] >= 0, a]
-            rate = (len(step) / len(e.steps), *map(float, rate_interval(len(step), len(e.steps))))
-            first = (step.mean() if len(step) else np.nan, *interval(step))
-            rows.append((arm, names[a], len(e.steps), *rate, *first))
-    ends = [f"{name}{end}" for name in ("rate", "step") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=["arm", "achievement", "episodes", *ends])
