@@ -8,8 +8,8 @@ __all__ = ['load_inputs', 'make_learner', 'network_spec', 'settings_of', 'next_s
 # %% ../../nbs/offline/job.ipynb #9bc344ad
 from collections.abc import Callable
 
-from ..jobs.params import ParameterError
 from ..runs.files import show_path
+from ..runs.settings import ParameterError
 
 # %% ../../nbs/offline/job.ipynb #165a57b2
 def load_inputs(

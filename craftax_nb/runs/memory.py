@@ -16,7 +16,7 @@ import psutil
 from .checkpoints import DatasetError, find_dataset, split_paths
 from .files import read_json
 from .processes import jax_on_cpu
-from .settings import Settings
+from .settings import JobSettings
 
 # %% ../../nbs/runs/memory.ipynb #7c2b59d7
 CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -65,7 +65,7 @@ def size_words(n: float) -> str:
     return f"{n / 2**40:,.1f} TiB" if n >= 2**40 else f"{n / 2**30:,.1f} GiB"
 
 
-def _parts_problem(parts: dict, settings: Settings, memory: int, place: str) -> str:
+def _parts_problem(parts: dict, settings: JobSettings, memory: int, place: str) -> str:
     "A sentence where the parts together are larger than the memory, else the empty string"
     if sum(parts.values()) <= memory:
         return ""
@@ -76,13 +76,13 @@ def _parts_problem(parts: dict, settings: Settings, memory: int, place: str) -> 
     return f"{names} would take {size_words(parts[names])}, {has}; give smaller ones (now {now})"
 
 # %% ../../nbs/runs/memory.ipynb #68b17d03
-def _on_gpu(settings: Settings) -> bool:
+def _on_gpu(settings: JobSettings) -> bool:
     "Whether a job's arrays lie on a GPU where there is one"
     return getattr(settings, "device", "cpu") != "cpu" or (settings.uses_jax and not jax_on_cpu())
 
 
 def memory_problem(
-    settings: Settings,
+    settings: JobSettings,
     memory: int = 0,  # bytes; 0: this machine's
     gpu: int | None = None,  # bytes of each GPU that the job's arrays lie on; None: this machine's, if the job uses it
 ) -> str:  # "" where it may fit
