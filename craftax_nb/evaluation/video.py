@@ -49,8 +49,13 @@ def entropy(
     return entr(probabilities(logits)).sum(-1)
 
 # %% ../../nbs/evaluation/video.ipynb #20db3726
-INK, PAPER, ACCENT, BLUE, GREEN = (235, 235, 235), (24, 26, 30), (255, 176, 46), (86, 130, 190), (120, 170, 90)
-NUMBERS_WIDTH, BARS_WIDTH = 184, 280  # pixels: the numbers and the actions under the picture
+INK = (235, 235, 235)
+PAPER = (24, 26, 30)
+ACCENT = (255, 176, 46)
+BLUE = (86, 130, 190)
+GREEN = (120, 170, 90)
+NUMBERS_WIDTH = 184
+BARS_WIDTH = 280  # pixels: the numbers and the actions under the picture
 CURVES_HEIGHT = 88  # pixels: the curves below them
 
 
@@ -91,11 +96,14 @@ def _action_bars(
     top: int,  # actions: the likeliest, and the one taken
 ) -> None:
     "A bar for the probability of each action, the one taken in another colour"
-    p, taken, room = probabilities(recording.logits[t]), recording.action[t], width - NUMBERS_WIDTH - 16
+    p = probabilities(recording.logits[t])
+    taken = recording.action[t]
+    room = width - NUMBERS_WIDTH - 16
     best = list(np.argsort(-p, kind="stable")[:top])
     outline = {"stroke_width": 1, "stroke_fill": PAPER}
     for row, action in enumerate(best if taken in best else [*best, taken]):
-        at, end = y + 24 * row, NUMBERS_WIDTH + max(1, int(room * p[action]))
+        at = y + 24 * row
+        end = NUMBERS_WIDTH + max(1, int(room * p[action]))
         canvas.rectangle((NUMBERS_WIDTH, at, end, at + 20), fill=ACCENT if action == taken else BLUE)
         text = f"{action_names[action].replace('_', ' ')}  {p[action]:.1%}"
         canvas.text((NUMBERS_WIDTH + 4, at + 2), text, INK, _font(14), **outline)
@@ -128,9 +136,11 @@ def frame(
 ) -> np.ndarray:  # (height, width, 3) uint8, sides multiples of 16
     "The picture of step `t` with the agent's numbers, its likeliest actions and its values under it"
     world = World(ObsSpec.of(recording.codes).env_name)
-    picture, to_go = draw(recording.codes[t], tile), return_to_go(recording.reward, gamma)
+    picture = draw(recording.codes[t], tile)
+    to_go = return_to_go(recording.reward, gamma)
     height, picture_width = picture.shape[:2]
-    width, panel = _up(max(picture_width, NUMBERS_WIDTH + BARS_WIDTH)), max(5 * 22, (top + 1) * 24)
+    width = _up(max(picture_width, NUMBERS_WIDTH + BARS_WIDTH))
+    panel = max(5 * 22, (top + 1) * 24)
     image = Image.new("RGB", (width, _up(height + 10 + panel + CURVES_HEIGHT)), PAPER)
     image.paste(Image.fromarray(picture), ((width - picture_width) // 2, 0))
     canvas = ImageDraw.Draw(image)
@@ -197,7 +207,8 @@ def choose_episodes(
     returns: np.ndarray,  # (episodes,)
 ) -> dict[str, int]:  # best, worst, first or the number as text -> number of the episode
     "Episodes to film; ValueError, one sentence, for one that there is not"
-    known, out = {"first": 0, "best": int(np.argmax(returns)), "worst": int(np.argmin(returns))}, {}
+    known = {"first": 0, "best": int(np.argmax(returns)), "worst": int(np.argmin(returns))}
+    out = {}
     for name in filter(None, (part.strip() for part in which.split(","))):
         number = known.get(name, int(name) if name.isdigit() else -1)
         if not 0 <= number < len(returns):
@@ -243,11 +254,13 @@ def film(
     most: int = 400,  # steps in a video
 ) -> list[tuple[str, Path]]:  # a caption and an mp4 for each
     "Films episodes of an agent; raises as `choose_episodes` does"
-    films, safe = [], re.sub(r"[^\w.-]+", "-", name).strip("-")
+    films = []
+    safe = re.sub(r"[^\w.-]+", "-", name).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
     for kind, number in choose_episodes(which, results.returns).items():
         record = results.recordings[0] if number == 0 and results.recordings else replay(number)
-        evaluated, replayed = float(results.returns[number]), float(record.reward.sum())
+        evaluated = float(results.returns[number])
+        replayed = float(record.reward.sum())
         kind = "" if kind.isdigit() else f", the {kind} of {len(results.returns)}"
         caption = f"{name}, episode {number}{kind}: return {evaluated:.1f} in {results.lengths[number]} steps."
         if abs(evaluated - replayed) > 1e-3:
@@ -269,7 +282,8 @@ def show_films(
 ) -> None:
     "Films agents into the run's folder, and shows the videos below the cell"
     for name in choose_filmed(names, {name: r.returns for name, r in results.items()}):
-        agent, again = rows[name][0], partial(replay, *rows[name])
+        agent = rows[name][0]
+        again = partial(replay, *rows[name])
         for caption, path in film(run.dir / "videos", name, agent, results[name], which, again, fps, most):
             run.save_video(path, path.stem, agent.meta["step"])
             display(Markdown(as_markdown(caption)), show_video(path))

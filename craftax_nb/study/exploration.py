@@ -67,17 +67,20 @@ def places(
     action: np.ndarray,  # (T,) int
 ) -> np.ndarray:  # (T + 1, 3) int: floor, row, column
     "Where the player stood before each step and after the last, rows and columns from each floor's first tile"
-    floor, moves = _floors(codes), displacements(codes, action)
+    floor = _floors(codes)
+    moves = displacements(codes, action)
     out = np.zeros((len(codes), 3), int)
     out[:, 0] = floor
     ladders = {}  # (floor, whether the ladder leads down) -> its place on that floor
-    start, first = np.zeros(2, int), 0  # the place where the player arrived on this floor, and at which step
+    start = np.zeros(2, int)
+    first = 0  # the place where the player arrived on this floor, and at which step
     for last in [*np.flatnonzero(floor[1:] != floor[:-1]), len(action)]:  # the last step on each floor
         out[first : last + 1, 1:] = start + np.cumsum([[0, 0], *moves[first:last]], 0)
         if last < len(action):
             down = floor[last + 1] > floor[last]
             ladders[floor[last], down] = out[last, 1:]
-            start, first = ladders.setdefault((floor[last + 1], not down), np.zeros(2, int)), last + 1
+            start = ladders.setdefault((floor[last + 1], not down), np.zeros(2, int))
+            first = last + 1
     return out
 
 # %% ../../nbs/study/exploration.ipynb #b9eb19a1
@@ -136,7 +139,8 @@ def exploration_table(
     "Distinct tiles and floors an episode, and achievements per thousand steps, each with its 95 % interval"
     rows = []
     for arm, e in arms.items():
-        run, episodes = (runs or {}).get(arm), np.ones(len(e.steps))
+        run = (runs or {}).get(arm)
+        episodes = np.ones(len(e.steps))
         ratios = {
             "tiles": ratio_interval(e.tiles, episodes, run),
             "floors": ratio_interval(e.floors, episodes, run),

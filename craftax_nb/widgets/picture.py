@@ -58,7 +58,8 @@ def _draw_policy(axes, trace: Trace, scene: Scene, top: int = 8) -> None:
         return
     best = np.argsort(-known[0][0], kind="stable")[:top][::-1]
     played = int(trace.episode.action[scene.step]) if scene.step < len(trace.episode) else -1
-    height, at = 0.75 / len(known), np.arange(top)
+    height = 0.75 / len(known)
+    at = np.arange(top)
     for i, (probs, name, colour, alpha) in enumerate(known):
         y = at + height * (len(known) / 2 - 0.5 - i)
         axes.barh(y, probs[best], height, color=colour, label=name, alpha=alpha)
@@ -80,7 +81,8 @@ def _draw_values(axes, trace: Trace, scene: Scene) -> None:
     for value, colour in zip(trace.cut_values, AGENTS, strict=False):
         axes.plot(len(trace) - 1, value, "D", color=colour, ms=5, label=name, clip_on=False)
         name = None  # once in the legend
-    steps, bottom = [step for step, _ in trace.events], axes.get_ylim()[0]
+    steps = [step for step, _ in trace.events]
+    bottom = axes.get_ylim()[0]
     axes.plot(steps, [bottom] * len(steps), "o", color=MARK, ms=4, label="achievements", clip_on=False)
     axes.axvline(scene.step, color="0.3", lw=1)
     to_go = f"return-to-go {trace.return_to_go[scene.step]:.2f}"
@@ -90,7 +92,8 @@ def _draw_values(axes, trace: Trace, scene: Scene) -> None:
 # %% ../../nbs/widgets/picture.ipynb #3392f70d
 def steps_table(trace: Trace) -> pd.DataFrame:
     "One row a state of the episode: the action there, its reward and achievements, and each agent's V"
-    e, unlocked = trace.episode, {}
+    e = trace.episode
+    unlocked = {}
     for step, name in trace.events:
         unlocked.setdefault(step, []).append(name)
     columns = {
