@@ -9,15 +9,16 @@ __all__ = ['add_texts', 'Texts', 'text_formats']
 from pathlib import Path
 
 import numpy as np
-from .metadata import ShardRecord
 from fastcore.basics import patch
 
 from .columns import checked_rows
 from .dataset import Dataset
+from .metadata import ShardRecord
 from ..runs.checkpoints import DatasetError
 from ..runs.files import show_path, whole_folder, write_json
 from ..runs.validation import Count, FileRecord
-from ..world.text import TEXT_FORMATS, describe
+from ..world.names import TEXT_FORMATS
+from ..world.text import describe
 
 # %% ../../nbs/data/texts.ipynb #e09de263
 class _TextRecord(FileRecord):

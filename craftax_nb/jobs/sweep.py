@@ -18,13 +18,14 @@ from pathlib import Path
 from fastcore.basics import patch
 
 from .chain import ChainStep, run_step
-from .params import ParameterError, coerce, current_names
+from .params import coerce, current_names
 from .table import run_state
 from ..runs.files import project_root, resolve, show_path, write_json, write_text
 from ..runs.markup import frame_html, tag
 from ..runs.provenance import code_cells, input_hashes, library_hash, notebook_hash, short_hash
 from ..runs.run import read_status
 from ..runs.secrets import password_in
+from ..runs.settings import ParameterError
 from ..runs.validation import FileRecord
 
 # %% ../../nbs/jobs/sweep.ipynb #b51d6f2d
