@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.returns import returns_to_go
+from ..lm.cadence import spacing
 
 # %% auto #0
 __all__ = ['HeldOut', 'held_out_states']
@@ -65,7 +66,7 @@ def _labelled(dataset, labels, episodes: np.ndarray) -> tuple[np.ndarray, np.nda
     "Transitions (n,) of some episodes that have a label, and the transitions (n,) whose state was labelled"
     pointer = np.asarray(labels.pointer)
     rows = np.flatnonzero(np.isin(dataset.episode_of, episodes))
-    sources = rows - dataset.step_of[rows] % labels.recipe.cadence
+    sources = rows - dataset.step_of[rows] % spacing(labels.recipe.cadence)
     has_label = (pointer[rows] >= 0) & (pointer[rows] == pointer[sources])
     return rows[has_label], sources[has_label]
 
