@@ -31,8 +31,8 @@ from craftax_nb.runs.attempts import (
 )
 
 # %% ../../nbs/runs/run.ipynb #c43e1f0e
-from ..jobs.presets import why_debug
 from .checkpoints import newest_state, own_folders, run_checkpoints, step_of, trained_on
+from .debug import why_debug
 from .errors import RunError, os_sentence, sentence, show_errors, status_of
 from craftax_nb.runs.files import (
     remove_leftovers,
@@ -45,7 +45,6 @@ from craftax_nb.runs.files import (
 )
 from .journal import known_numbers, write_entry
 from .notebook import given_notebook, ran_hash, tell_folder
-from .debug import why_debug
 from .provenance import git_diff, provenance
 from .records import MetricsLine, RunParams, RunStatus, append_line, read_lines
 from .same_run import check_same
