@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 from fastcore.basics import patch
 
+from ..runs.validation import FileRecord
 from ..runs.waiting import background_thread
 from .connection import QueueError, RetryPolicy
 from craftax_nb.workers.records import (
@@ -277,13 +278,19 @@ def counts(self: Queue) -> dict[str, int]:
 
 # %% ../../nbs/workers/queue.ipynb #09d0d103
 @patch
+def _records(self: Queue, key: str, record: type[FileRecord]) -> dict[str, dict]:
+    "The JSON objects in a hash of Redis, by field"
+    texts = self._send(self.client.hgetall, key).items()
+    command = f"HDEL {key}"
+    return {
+        name: parse_record(text, f"{key} (field {name[:40]})", f"{command} {name[:40]}", record) for name, text in texts
+    }
+
+
+@patch
 def dead(self: Queue) -> dict[str, dict]:  # {id: {"payload": ..., "reason": ...}}
     "The dead list"
-    records, key = self._send(self.client.hgetall, self.buried), self.buried
-    return {
-        name: parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", BuriedJob)
-        for name, text in records.items()
-    }
+    return self._records(self.buried, BuriedJob)
 
 # %% ../../nbs/workers/queue.ipynb #04f210d7
 @patch
@@ -296,7 +303,8 @@ def describe(self: Queue, description: dict):
 @patch
 def description(self: Queue) -> dict | None:  # None: no coordinator has begun it
     "What the coordinator says about the work"
-    text, key = self._send(self.client.get, self.key("description")), self.key("description")
+    key = self.key("description")
+    text = self._send(self.client.get, key)
     return parse_record(text, key, f"DEL {key}") if text else None
 
 # %% ../../nbs/workers/queue.ipynb #293c81ed
@@ -381,15 +389,13 @@ def workers(
     self: Queue,
 ) -> dict[str, dict]:  # {name: {"jobs", "texts", "seconds" (from joining to its last job), "idle" (seconds), "held"}}
     "The workers that registered: what each did, for how long Redis has not heard from it, and how many jobs it holds"
-    registered = self._send(self.client.hgetall, self.key("workers"))
+    registered = self._records(self.key("workers"), WorkerCounts)
     consumers = {c["name"]: c for c in self._send(self.client.xinfo_consumers, self.stream, self.group)}
-    workers = {}
-    key = self.key("workers")
-    for name, text in sorted(registered.items()):
-        consumer = consumers.get(name, {"idle": 0, "pending": 0})
-        work_done = parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", WorkerCounts)
-        workers[name] = {**work_done, "idle": consumer["idle"] / 1000, "held": consumer["pending"]}
-    return workers
+    state = lambda name: consumers.get(name, {"idle": 0, "pending": 0})
+    return {
+        name: {**counts, "idle": state(name)["idle"] / 1000, "held": state(name)["pending"]}
+        for name, counts in sorted(registered.items())
+    }
 
 # %% ../../nbs/workers/queue.ipynb #0b7ec274
 @patch
