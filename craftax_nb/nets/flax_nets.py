@@ -48,7 +48,8 @@ class JoiningLayer(nn.Module):
         read,  # (..., width), of the hidden state; None where `hidden_sum` is given
         hidden_sum=None,  # (..., outputs), the hidden state's part of the layer's sum, if it is computed already
     ):
-        width, inputs = self.width, self.width * (1 if h is None else 2)
+        width = self.width
+        inputs = self.width * (1 if h is None else 2)
         kernel = self.param("kernel", orthogonal(self.gain), (inputs, self.outputs))
         bias = self.param("bias", zeros, (self.outputs,))
         if hidden_sum is None:
@@ -96,7 +97,9 @@ class Trunk(nn.Module):
 
     def join(self, h, hidden_state, part, outputs: int, gain: float):  # Aged or HiddenRows
         "The layer that the hidden state joins; the embedding of the hidden state's age is added to its sum"
-        spec, read, hidden_sum = self.spec, None, None
+        spec = self.spec
+        read = None
+        hidden_sum = None
         if isinstance(hidden_state, HiddenRows):
             hidden_sum = hidden_state.products[self.trunk][hidden_state.row]
         else:
@@ -132,10 +135,12 @@ class ActorCritic(nn.Module):
         memory=None,  # (n, width) of a recurrent net before the first step; None: of a fresh episode
         first=None,  # (...,) bool, where an episode begins and memory is wiped
     ) -> Output:
-        spec, codes = self.spec, jnp.asarray(codes)
+        spec = self.spec
+        codes = jnp.asarray(codes)
         hidden_state = with_age(spec, codes, hidden_state)
         hidden, memory = self.first_layers(codes, memory, first)
-        heads, out = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}, {}
+        heads = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}
+        out = {}
         for trunk, h in zip(spec.trunks, hidden, strict=True):
             part = Trunk(spec, trunk, *heads[trunk], self.gradient_dtype)
             nn.share_scope(self, part)

@@ -204,8 +204,10 @@ def step_many(
     key_step, key_reset = jax.random.split(key)
     keys = jax.random.split(key_step, len(actions))
     states, reward, terminated, truncated = jax.vmap(world.step)(keys, states, actions)
-    next_codes, achievements = jax.vmap(world.encode)(states), states.achievements.astype(bool)
+    next_codes = jax.vmap(world.encode)(states)
+    achievements = states.achievements.astype(bool)
     build = partial(_new_worlds, world, key_reset)
-    ended, current = terminated | truncated, (states, next_codes)
-    states, codes = reset_ended(build, ended, current, world.resets, world.reset_ratio)
+    done = terminated | truncated
+    current = (states, next_codes)
+    states, codes = reset_ended(build, done, current, world.resets, world.reset_ratio)
     return states, StepOut(codes, next_codes, reward, terminated, truncated, achievements)
