@@ -59,7 +59,7 @@ class HiddenRows(NamedTuple):
 class HiddenTable(NamedTuple):
     "The distinct hidden states of a rollout"
 
-    rows: jax.Array  # (capacity, hidden_dim) float32, normalised; row 0 is zero and stands for none
+    rows: jax.Array  # (capacity, hidden_dim) float32, normalised; row 0 is zero: no hidden state
     count: jax.Array  # () int32, how many rows are in use
 
 # %% ../../nbs/nets/hidden.ipynb #adcb77d9

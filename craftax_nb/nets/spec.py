@@ -39,7 +39,7 @@ class NetSpec:
     net: str = "mlp"  # the encoder of the codes, one of `NETS`
     tile_width: int = 8  # size of a tile's embedding, for `tiles`
     intrinsic_critic: bool = False  # a second critic, for an intrinsic reward
-    vectors: int = 1  # the hidden state is cut into so many vectors, which are pooled; 1: it is read as one vector
+    vectors: int = 1  # into which the hidden state is cut, and which are pooled; 1: it is read as one vector
     vector_pooling: str = "mean"  # of several vectors, one of `VECTOR_POOLINGS`
     extras: bool = False  # also reads numbers as thermometers and the tile ahead, see `nets.extras`
     age_buckets: int = 0  # of a hidden state's age, which has an embedding, see `nets.hidden`; 0: the age isn't read

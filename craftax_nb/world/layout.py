@@ -64,10 +64,10 @@ CLASSIC_MOBS = "zombie cow skeleton arrow".split()
 # %% ../../nbs/world/layout.ipynb #583033b9
 @dataclass(frozen=True)
 class ObsSpec:
-    "The layout of a code, and of the observation that it stands for"
+    "The layout of a code, and of the observation that is rebuilt from it"
 
     env_name: str  # "Craftax-Symbolic-v1" or "Craftax-Classic-Symbolic-v1"
-    map_shape: tuple[int, int]  # rows and columns of the view; the player stands in its centre
+    map_shape: tuple[int, int]  # rows and columns of the view; the player is in its centre
     block_names: tuple[str, ...]
     item_names: tuple[str, ...]  # empty in Classic
     mob_names: tuple[str, ...]

@@ -192,7 +192,7 @@ def set_achievement(
 
 # %% ../../nbs/world/numbers.ipynb #ed6ab0a5
 def _check_bounds(state, name: str, index: int, reached: bool) -> None:
-    "EditError if the rest of the state says otherwise"
+    "EditError if the rest of the state contradicts it"
     least, most = achievement_bounds(state)
     if not least[index] <= reached <= most[index]:
         shows = "it must have been reached" if least[index] else "it can't have been reached yet"

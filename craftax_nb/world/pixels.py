@@ -94,7 +94,7 @@ def _below(spec: ObsSpec, scalars: dict) -> jax.Array:  # (n, cells) int32 ids i
     places = _places(spec)
     t = tables(spec)
     columns = spec.map_shape[1]
-    at = np.full((4 if spec is FULL else 2) * columns, len(places))  # which value stands in which cell; last: none
+    at = np.full((4 if spec is FULL else 2) * columns, len(places))  # the value of each cell; last: none
     at[[row * columns + column for row, column in places.values()]] = np.arange(len(places))
     names = list(places)
     most = np.array([largest(spec, name) for name in places])

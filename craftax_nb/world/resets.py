@@ -53,7 +53,7 @@ def reset_ended(
     done: jax.Array,  # (n,) bool
     current,  # a tree of arrays, a row for each of n environments
     resets: str,  # one of `RESETS`
-    ratio: int,  # "optimistic" builds one world for every so many environments
+    ratio: int,  # "optimistic" builds one world for each `ratio` environments
 ):  # a tree like `current`
     "New rows where episodes ended; the k-th environment that ended gets the row of number k"
     if resets == "auto":

@@ -101,7 +101,7 @@ def _names_table(
     spec: ObsSpec,
     pairs: list[tuple[str, str]],  # of blocks, each of which goes by the other's name; () leaves all names
 ) -> np.ndarray:  # (256,) uint8
-    "The byte that stands for each block, when names were swapped pair by pair"
+    "The byte of each block after names were swapped pair by pair"
     table = np.arange(256, dtype=np.uint8)
     for a, b in filter(None, pairs):
         i, j = spec.block_names.index(a), spec.block_names.index(b)
@@ -204,7 +204,7 @@ class ShiftedWords:
         self.table = _names_table(self.spec, [*reversed(observed), *spoken])
 
     def __call__(self, codes: np.ndarray, *past: np.ndarray) -> np.ndarray:
-        "Hidden states of what the words say of these observations"
+        "Hidden states of the words about these observations"
         return self.labeller(*(_renamed(self.spec, np.asarray(x), self.table) for x in (codes, *past)))
 
     def __getattr__(self, name: str):

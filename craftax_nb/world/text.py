@@ -74,7 +74,7 @@ class Lexicon:
     "The words of one environment"
 
     spec: ObsSpec
-    kinds: tuple[str, ...]  # all words that `filtered` mentions; the first stands for plain ground
+    kinds: tuple[str, ...]  # all words that `filtered` mentions; the first is plain ground
     block_words: np.ndarray  # (256,) object; `DARK` is "darkness"
     kind_of_block: np.ndarray  # (256,) uint8
     item_words: np.ndarray  # (256,) object
@@ -127,10 +127,10 @@ def _sentences(
     rows: np.ndarray,  # (entries,) int, ascending: the state that an entry belongs to
     entries: np.ndarray,  # (entries,) object, strings
     n: int,  # states
-    before: str = "",  # stands before the entries
-    after: str = "",  # stands after them
+    before: str = "",  # text before the entries
+    after: str = "",  # text after them
     nothing: str = "",  # the sentence of a state without entries
-    comma: str = ", ",  # stands between two entries
+    comma: str = ", ",  # text between two entries
 ) -> list[str]:
     "One sentence a state, from its entries"
     ends = np.bincount(rows, minlength=n).cumsum().tolist()
