@@ -110,7 +110,8 @@ def labeller(self: Evaluator, agent: Agent, prompt: str = "") -> Callable | None
     "The agent's language model; its answers are compared with the training labels where these are at hand"
     if not agent.recipe:
         return None
-    known, model = known_labels(agent, self.data, self.warnings), self.model(agent, prompt)
+    known = known_labels(agent, self.data, self.warnings)
+    model = self.model(agent, prompt)
     return MeasuredLabeller(model, known) if known else model
 
 # %% ../../nbs/evaluation/job.ipynb #9f46a11b
@@ -124,7 +125,8 @@ def evaluate(
     shift: str = "",  # of `world.shifts`, under which it plays; "": none
 ) -> tuple[Results, np.ndarray | None]:
     "Results, and percentiles of the hidden states that were read (`familiarity`), None where there are none"
-    stem, world = self.folder / f"{number:03d}", shifted(agent.world, shift)
+    stem = self.folder / f"{number:03d}"
+    world = shifted(agent.world, shift)
 
     def play() -> Results:
         labeller = self.labeller(agent, prompt)
@@ -298,7 +300,8 @@ def held_out_data(
     seed: int = 0,
 ) -> tuple[HeldOut, Labels, Labels | None, Familiarity | None]:
     "Held-out states, labels of the agent's and of the other recipe, and how far the agent's training labels lie apart"
-    folder, others = agent.parameters.get("labels_dir", ""), None
+    folder = agent.parameters.get("labels_dir", "")
+    others = None
     try:
         labels, dataset = training_labels(agent, data)
         if other:
@@ -342,7 +345,8 @@ def ablation_caveat(
     held: HeldOut,
 ) -> str:  # empty where there is nothing to warn of
     "The warnings that belong beside an ablation"
-    few, warnings = len(np.unique(held.episode)), [caveat(episodes)] if episodes else []
+    few = len(np.unique(held.episode))
+    warnings = [caveat(episodes)] if episodes else []
     if episodes and too_few(episodes):
         warnings.append(f"Too small to conclude on returns: {episodes} episodes, {LEAST_EPISODES} are needed.")
     if few < FEW_HELD_OUT:

@@ -83,7 +83,10 @@ def evaluate_agent(
     reader = Reader(agent, words_of(world, labeller), cadence)
     recorder = _Recorder(range(first, first + min(record, episodes)))
     player = EpisodePlayer(agent, world, seed, slots, reader, EVALUATED)
-    started, end, clock, ended = first, first + episodes, 0, {}
+    started = first
+    end = first + episodes
+    clock = 0
+    ended = {}
     while len(ended) < episodes:
         if reader.due(clock):
             started = player.start_episodes(started, end)
@@ -103,7 +106,8 @@ def gather_results(
 ) -> Results:
     "The results of ended episodes, as `EpisodePlayer.take_ended` gives them, in their order"
     column = lambda name: np.stack([ended[e][name] for e in sorted(ended)])
-    terminated, truncated = column("terminated"), column("truncated")
+    terminated = column("terminated")
+    truncated = column("truncated")
     return Results(
         world=world,
         seed=seed,
