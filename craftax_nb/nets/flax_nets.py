@@ -98,15 +98,12 @@ class Trunk(nn.Module):
     def join(self, h, hidden_state, part, outputs: int, gain: float):  # Aged or HiddenRows
         "The layer that the hidden state joins; the embedding of the hidden state's age is added to its sum"
         spec = self.spec
-        read = None
-        hidden_sum = None
+        layer = JoiningLayer(spec.width, outputs, gain, self.gradient_dtype, name=f"{self.trunk}_{part}")
         if isinstance(hidden_state, HiddenRows):
-            hidden_sum = hidden_state.products[self.trunk][hidden_state.row]
+            h = layer(h, None, hidden_state.products[self.trunk][hidden_state.row])
         else:
             vector = _pool_vectors(spec, hidden_state.vector, self.dense)
-            read = nn.tanh(self.dense("label", spec.width)(vector))
-        layer = JoiningLayer(spec.width, outputs, gain, self.gradient_dtype, name=f"{self.trunk}_{part}")
-        h = layer(h, read, hidden_sum)
+            h = layer(h, nn.tanh(self.dense("label", spec.width)(vector)))
         if not spec.age_buckets:
             return h
         embedding = nn.Embed(spec.age_buckets, outputs, embedding_init=zeros, name=f"{self.trunk}_age")
