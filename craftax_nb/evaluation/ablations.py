@@ -17,6 +17,7 @@ from .arms import ARMS, CONTENT_FREE, arm_labeller
 from .familiarity import Familiarity
 from .results import Results
 from .stats import check_same_games, clustered_interval, expanded_level, interval
+from ..lm.cadence import spacing
 from ..nets.agent import Agent
 from ..nets.hidden import aged
 
@@ -75,7 +76,7 @@ def _labelled(dataset, labels, episodes: np.ndarray) -> tuple[np.ndarray, np.nda
     "Transitions (n,) of some episodes that have a label, and the transitions (n,) whose state was labelled"
     pointer = np.asarray(labels.pointer)
     rows = np.flatnonzero(np.isin(dataset.episode_of, episodes))
-    sources = rows - dataset.step_of[rows] % labels.recipe.cadence
+    sources = rows - dataset.step_of[rows] % spacing(labels.recipe.cadence)
     has_label = (pointer[rows] >= 0) & (pointer[rows] == pointer[sources])
     return rows[has_label], sources[has_label]
 

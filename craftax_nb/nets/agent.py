@@ -23,6 +23,7 @@ from fastcore.basics import patch
 from flax import linen as nn
 from flax.traverse_util import unflatten_dict
 
+from ..lm.cadence import EARLIER, from_earlier
 from ..lm.recipe import Recipe, recipe_from_dict
 from craftax_nb.nets.flax_nets import (
     ActorCritic,
@@ -35,8 +36,9 @@ from craftax_nb.nets.flax_nets import (
 from .foreign import Foreign, ask_on_host, load_module
 from .hidden import Aged, HiddenRows, check_hidden_state
 from .imported import imported_network
+from .names import WORLD_MODEL
 from .rssm import with_action
-from .spec import WORLD_MODEL, NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
+from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
 from ..runs.checkpoints import AGENT, CheckpointError, find_checkpoint
 from ..runs.errors import Diverged
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json
@@ -300,10 +302,21 @@ def read_meta(folder: Path) -> dict:
     try:
         if problem:
             raise ValueError(problem)
+        meta = meta | {"recipe": _with_cadence(meta)}
         spec_from_dict(meta["spec"]), _recipe(meta)
     except (ValueError, TypeError, AttributeError) as e:
         raise _unreadable(folder, f"agent.json: {e}") from None
     return meta
+
+
+def _with_cadence(meta: Mapping) -> dict | None:
+    "agent.json's recipe; the parameters beside it decide which cadence an earlier version meant (`lm.cadence.EARLIER`)"
+    fields = meta["recipe"]
+    if not fields or fields.get("cadence") != EARLIER:
+        return fields
+    cadence = from_earlier(EARLIER, meta.get("parameters", {}).get("cadence"))
+    recipe = replace(recipe_from_dict(fields), cadence=cadence)
+    return {**recipe.to_dict(), "hash": recipe.hash}
 
 
 def _recipe(meta: Mapping) -> Recipe | None:

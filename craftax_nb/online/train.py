@@ -14,6 +14,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.shards import EpisodeWriter
+from ..lm.cadence import ONCE
 from ..nets.agent import Agent, read_meta, save_agent
 from ..nets.spec import NetSpec
 from .hidden import collect_live, label_episodes, measure_hidden
@@ -219,7 +220,7 @@ def train_ppo(
 # %% ../../nbs/online/train.ipynb #f5f34404
 def _trained(ppo: PPO, run: Run, train: TrainState, hidden: HiddenStore | None) -> Agent:
     "The first seed's agent at the end of a run; with hidden states, the run's data set gets its labels first"
-    if hidden is not None and hidden.recipe and ppo.hidden.cadence >= 0:
+    if hidden is not None and hidden.recipe and ppo.hidden.cadence != ONCE:
         label_episodes(run.dir / "data", live_recipe(hidden, ppo.hidden), hidden)
     meta = {"kind": "ppo", "step": ppo.num_updates * ppo.batch, "parameters": run.params}
     agent = agents(ppo, train, hidden)[0]

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..evaluation.stats import bootstrap_means
+from ..lm.cadence import spacing
 from ..nets.agent import Agent
 from .bases import in_chunks, nearest_steps
 from ..world.codes import unpack
@@ -255,7 +256,7 @@ def labelled_rows(
     labels,  # as `labelling.store.load_labels` gives them
 ) -> np.ndarray:  # (m,) int64
     "The transitions whose own state was labelled, not one some steps earlier"
-    return np.flatnonzero((np.asarray(labels.pointer) >= 0) & (dataset.step_of % labels.recipe.cadence == 0))
+    return np.flatnonzero((np.asarray(labels.pointer) >= 0) & (dataset.step_of % spacing(labels.recipe.cadence) == 0))
 
 # %% ../../nbs/probing/linear.ipynb #ba056120
 METRIC_TITLES = {"R2": "numbers: R² in held-out episodes", "accuracy": "yes or no: accuracy in held-out episodes"}

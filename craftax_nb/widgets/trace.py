@@ -15,6 +15,7 @@ from ..data.dataset import Dataset
 from ..data.returns import returns_to_go
 from ..data.shards import Episode
 from ..labelling.store import LabelError, load_labels
+from ..lm.cadence import Cadence, spacing
 from ..nets.agent import Agent, check_have_values
 from ..nets.hidden import Aged, aged
 from ..nets.rssm import with_action
@@ -106,10 +107,10 @@ def episode_labels(
 
 def label_ages(
     rows: np.ndarray,  # (n,) int, the step whose label each state of an episode takes
-    cadence: int,  # of the recipe: only states whose step is a multiple of it are labelled; the steps after share that
+    cadence: Cadence,  # of the recipe: which steps are labelled (`lm.cadence`); the steps after share that label
 ) -> np.ndarray:  # (n,) int, steps
     "How long before each state the text of its label was seen"
-    return np.arange(len(rows)) - (rows - rows % cadence)
+    return np.arange(len(rows)) - (rows - rows % spacing(cadence))
 
 # %% ../../nbs/widgets/trace.ipynb #323a7f78
 def mean_hidden(

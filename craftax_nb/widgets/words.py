@@ -14,6 +14,7 @@ import numpy as np
 from fastcore.basics import patch
 from markupsafe import Markup
 
+from ..lm.cadence import cadence_words
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
 from ..nets.hidden import Aged
@@ -156,7 +157,7 @@ def _about_recipe(recipe: Recipe | None) -> Markup:
     if recipe is None:
         return tag("i", "these agents read no text: choose one with language to see what its hidden state does")
     text = f"recipe {recipe.hash}: {recipe.model}, {recipe.text_format} text, prompt {recipe.prompt}, "
-    text += f"layer {recipe.layer}, {recipe.pooling} of {recipe.positions}, every {recipe.cadence} steps"
+    text += f"layer {recipe.layer}, {recipe.pooling} of {recipe.positions}, {cadence_words(recipe.cadence)}"
     return tag("span", text, style="opacity:.75")
 
 # %% ../../nbs/widgets/words.ipynb #b281a6c0
