@@ -82,7 +82,7 @@ sample: setup ## make craftax_nb/sample again: its agents, data and labels (an h
 figures: setup ## the stored figures of all notebooks, or of some: make figures NB="world.codes play.engine"
 	$(BIN)/python .ci/figures.py $(NB)
 
-readme: setup ## README.md from nbs/index.ipynb
+readme: setup ## README.md from nbs/index.ipynb, and each room's docstring from nbs/<room>/index.ipynb
 	$(BIN)/python .ci/figures.py index
 	$(BIN)/python .ci/readme.py
 

@@ -76,7 +76,9 @@ def make(path: Path, run: bool) -> None:
             cell["outputs"] = figures.get(cell["id"], cell["outputs"]) if is_figure(cell) else []
     paths = [p for cell in notebook["cells"] for o in cell.get("outputs", []) for p in machine_paths(o)]
     if paths:
-        raise SystemExit(f"{path.name} is left as it was: its figures have paths of this machine: {paths}")
+        raise SystemExit(
+            f"{path.parent.name}/{path.name} is left as it was: its figures have paths of this machine: {paths}"
+        )
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
@@ -104,18 +106,18 @@ def main(names: list[str], check: bool) -> int:
     "The exit code: 1 if `check` finds problems"
     nbs = ROOT / "nbs"
     paths = {".".join(path.relative_to(nbs).with_suffix("").parts): path for path in sorted(nbs.rglob("*.ipynb"))}
-    paths = [path for name, path in paths.items() if not names or name in names]
-    if missing := {*names} - {".".join(path.relative_to(nbs).with_suffix("").parts) for path in paths}:
-        raise SystemExit(f"nbs/ has no notebook {', '.join(sorted(missing))}")
+    if missing := {*names} - {*paths}:
+        raise SystemExit(f"nbs/ has no notebook {', '.join(sorted(missing))}: name it room.module")
+    paths = {name: path for name, path in paths.items() if not names or name in names}
     if check:
-        lines = [f"{path.name}: {p}\n" for path in paths for p in problems(json.loads(path.read_text()))]
+        lines = [f"{name}: {p}\n" for name, path in paths.items() for p in problems(json.loads(path.read_text()))]
         print("".join(lines), end="")
         return int(bool(lines))
-    for path in paths:
+    for name, path in paths.items():
         cells = json.loads(path.read_text())["cells"]
         skipped = not names and "skip_exec: true" in "".join(cells[-1]["source"])
         make(path, run := any(map(is_figure, cells)) and not skipped)
-        print(f"{'executed' if run else 'cleaned '} {path.name}", flush=True)
+        print(f"{'executed' if run else 'cleaned '} {name}", flush=True)
     return 0
 
 

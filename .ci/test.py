@@ -140,7 +140,7 @@ def source_checks():
     return [
         Check("nbdev_clean changes nothing", lambda: unchanged_by("nbdev_clean")),
         Check("nbdev_export changes nothing", lambda: unchanged_by("nbdev_export")),
-        Check("README is what index says", lambda: call(sys.executable, ".ci/readme.py", "--check")),
+        Check("README and rooms are what their pages give", lambda: call(sys.executable, ".ci/readme.py", "--check")),
         Check("ruff check", lambda: call(BIN / "ruff", "check", "--force-exclude", ".")),
         Check(
             "ruff format", lambda: call(BIN / "ruff", "format", "--check", "--output-format", "concise", "nbs", ".ci")
@@ -255,7 +255,7 @@ def notebook_checks(only, flags, services):
     "A check for each notebook; with `only`, for those of these names"
     paths = [path for path in (ROOT / "nbs").rglob("*.ipynb") if is_tested(path, "service" if services else None)]
     names = {path: notebook_name(path) for path in paths}
-    matches = {word: [path for path in paths if word in (names[path], path.stem)] for word in only}
+    matches = {word: [p for p in paths if names[p] == word] or [p for p in paths if p.stem == word] for word in only}
     if unknown := sorted(word for word, few in matches.items() if len(few) != 1):
         sys.exit(f"nbs/ has not one notebook that is tested under the name {', '.join(unknown)}: name it room.module")
     asked = {path for few in matches.values() for path in few} if only else paths

@@ -19,7 +19,8 @@ __all__ = ['DEMO_FOLDER', 'STEPS', 'demo']
 
 # %% ../../nbs/demo/run.ipynb #a7257447
 DEMO_FOLDER = "runs/demo"
-_PPO, _AUGMENTED = f"{DEMO_FOLDER}/ppo", f"{DEMO_FOLDER}/awr_augmented"
+_PPO = f"{DEMO_FOLDER}/ppo"
+_AUGMENTED = f"{DEMO_FOLDER}/awr_augmented"
 _AGENTS = ",".join(f"{DEMO_FOLDER}/{name}" for name in ("ppo", "awr", "awr_augmented", "bc", "bc_best"))
 _SMALL = {"data": _PPO, "width": 128, "steps": 400}
 _AWR = {**_SMALL, "steps": 600, "critic_steps": 100, "actor_steps": 200}

@@ -149,7 +149,8 @@ def section(
     run_dir: Path,
 ) -> dict:  # name -> value, for the template
     "A step's part of the page: title, text, files, and the run's status"
-    status, (title, text) = read_status(run_dir), TITLES.get(name, (name, ""))
+    status = read_status(run_dir)
+    title, text = TITLES.get(name, (name, ""))
     summary = status.get("summary", {})
     is_number = lambda v: isinstance(v, int | float | list) and not isinstance(v, bool)
     numbers = [f"{k.replace('_', ' ')} {format_number(v)}" for k, v in summary.items() if is_number(v)]

@@ -17,6 +17,7 @@ from .arms import ARMS, CONTENT_FREE, arm_labeller
 from .familiarity import Familiarity
 from .results import Results
 from .stats import check_same_games, clustered_interval, expanded_level, interval
+from ..lm.cadence import spacing
 from ..nets.agent import Agent
 from ..nets.hidden import aged
 
@@ -56,7 +57,8 @@ def held_out_states(
     if most_labels:
         labelled = np.sort(np.random.default_rng(seed).permutation(labelled)[:most_labels])
     chosen = np.isin(sources, labelled)
-    rows, sources = rows[chosen], sources[chosen]
+    rows = rows[chosen]
+    sources = sources[chosen]
     return HeldOut(
         codes=dataset.codes(rows),
         action=np.asarray(dataset.action[rows], np.int64),
@@ -74,7 +76,7 @@ def _labelled(dataset, labels, episodes: np.ndarray) -> tuple[np.ndarray, np.nda
     "Transitions (n,) of some episodes that have a label, and the transitions (n,) whose state was labelled"
     pointer = np.asarray(labels.pointer)
     rows = np.flatnonzero(np.isin(dataset.episode_of, episodes))
-    sources = rows - dataset.step_of[rows] % labels.recipe.cadence
+    sources = rows - dataset.step_of[rows] % spacing(labels.recipe.cadence)
     has_label = (pointer[rows] >= 0) & (pointer[rows] == pointer[sources])
     return rows[has_label], sources[has_label]
 
@@ -115,9 +117,11 @@ def offline_scores(
     "How well the agent predicts the data's actions, and its critic their returns; NaN where these aren't known"
     parts = []
     for start in range(0, len(held.codes), chunk):
-        codes, rows = held.codes[start : start + chunk], held.row[start : start + chunk]
+        codes = held.codes[start : start + chunk]
+        rows = held.row[start : start + chunk]
         missing = chunk - len(codes)  # filled up, so that there is one compilation
-        full_codes, full_rows = np.pad(codes, ((0, missing), (0, 0))), np.pad(rows, (0, missing))
+        full_codes = np.pad(codes, ((0, missing), (0, 0)))
+        full_rows = np.pad(rows, (0, missing))
         age = None if held.age is None else np.pad(held.age[start : start + chunk], (0, missing))
         out = _log_probs_and_values(agent, full_codes, aged(hidden[full_rows], age))
         parts.append([np.asarray(x)[: len(codes)] for x in out])
@@ -155,7 +159,8 @@ def ablation_table(
         check_same_games(online)
         scores["return"] = {arm: np.asarray(results.returns, float) for arm, results in online.items()}
     comparisons = sum(len(arms) - 1 for arms in scores.values())
-    level, rows = 1 - alpha / max(1, comparisons), []
+    level = 1 - alpha / max(1, comparisons)
+    rows = []
     for measure, arms in scores.items():
         rows += _measure_rows(measure, arms, None if measure == "return" else episode, level)
     table = pd.DataFrame(rows)
@@ -173,13 +178,15 @@ def _measure_rows(
 ) -> list[dict]:
     "The rows of one measure"
     known = ~np.isnan(arms["real"])
-    arms, episode = {arm: x[known] for arm, x in arms.items()}, None if episode is None else episode[known]
+    arms = {arm: x[known] for arm, x in arms.items()}
+    episode = None if episode is None else episode[known]
     ends = interval if episode is None else (lambda x, level=0.95: clustered_interval(x, episode, level))
     n = len(arms["real"]) if episode is None else len(np.unique(episode))
     enough = 2.0 ** (1 - n) <= 1 - level  # with fewer episodes, n gains of the same sign can be chance
     rows = []
     for arm, values in arms.items():
-        gain, (low, high) = arms["real"] - values, ends(values)
+        gain = arms["real"] - values
+        low, high = ends(values)
         gain_low = gain_high = 0.0 if arm == "real" else np.nan
         if arm != "real" and enough:
             gain_low, gain_high = ends(gain, expanded_level(level, n))
@@ -213,7 +220,8 @@ def verdict(
     shuffled = {measure: rows[measure, "shuffled"] for measure in MEASURES if (measure, "shuffled") in rows}
     value = shuffled.pop(CRITIC, None)
     settled = [row for row in shuffled.values() if row.settled]
-    used, critic = bool(settled), None if value is None else bool(value.settled)
+    used = bool(settled)
+    critic = None if value is None else bool(value.settled)
     clearest = [max(settled or shuffled.values(), key=_clearness), *([] if value is None else [value])]
     gains = "; ".join(_gain_text(row) for row in clearest)
     use = f"{_use_text(used, critic)} (real against shuffled hidden states: {gains})"
@@ -247,7 +255,8 @@ def _clearness(row) -> float:
 
 def _gain_text(row) -> str:
     "A gain with its interval and unit"
-    name, unit = row.measure.replace("_", " "), MEASURES[row.measure]
+    name = row.measure.replace("_", " ")
+    unit = MEASURES[row.measure]
     ends = (
         f"[{row.gain_low:+.2f}, {row.gain_high:+.2f}]" if row.gain_low == row.gain_low else "(too few for an interval)"
     )
@@ -283,7 +292,9 @@ def ablate(
     bank = held.hidden[np.random.default_rng(seed).permutation(held.row)]  # each as often as transitions have it
     labellers = {arm: arm_labeller(arm, agent, labeller, bank, other, seed) for arm in arms}
     past = () if held.label_past is None else (held.label_past,)
-    offline, online, unfamiliar = {}, {}, {}
+    offline = {}
+    online = {}
+    unfamiliar = {}
     for arm, arm_states in labellers.items():
         hidden = held.hidden if arm == "real" else np.asarray(arm_states(held.label_codes, *past))
         offline[arm] = offline_scores(agent, held, hidden)
@@ -341,7 +352,8 @@ def readable_ablation(
     text = lambda x, low, high: f"{x:.2f} [{low:.2f}, {high:.2f}]"
     columns = {}
     for measure, rows in table.groupby("measure", sort=False):
-        means, gains = {}, {}
+        means = {}
+        gains = {}
         for row in rows.itertuples():
             means[row.arm] = text(row.mean, row.low, row.high)
             gain = text(row.gain, row.gain_low, row.gain_high) + " *" * row.settled

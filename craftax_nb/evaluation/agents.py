@@ -91,7 +91,8 @@ def agent_table(
 
     rows = []
     for name, agent in agents.items():
-        spec, meta = agent.spec, agent.meta
+        spec = agent.spec
+        meta = agent.meta
         network = agent.foreign.name if agent.foreign else f"{spec.net} {spec.depth} x {spec.width}"
         language_model = agent.recipe.model if agent.recipe else ""
         rows.append((name, meta["kind"], meta["step"], network, language_model, meta.get("git", "")))
@@ -121,7 +122,8 @@ def labellers_of(
     threads: int = 1,
 ) -> dict[str, Callable]:  # by the name of each agent that reads hidden states
     "The agents' language models; agents with the same recipe share one"
-    by_recipe, out = {}, {}
+    by_recipe = {}
+    out = {}
     for name, agent in agents.items():
         if agent.recipe:
             key = agent.recipe.hash

@@ -80,7 +80,8 @@ def arm_labeller(
 # %% ../../nbs/evaluation/arms.ipynb #60fc14ba
 def _content_free(arm: str, agent: Agent, bank: np.ndarray, seed: int) -> Callable:
     "The labeller of an arm that says nothing of the state"
-    mean, std = np.asarray(agent.hidden_mean), np.asarray(agent.hidden_std)
+    mean = np.asarray(agent.hidden_mean)
+    std = np.asarray(agent.hidden_std)
     one = bank[np.random.default_rng(seed).integers(len(bank))]
 
     def noise(codes, *past):

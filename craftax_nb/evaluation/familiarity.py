@@ -29,7 +29,8 @@ def nearest(
     chunk: int = 1024,
 ) -> np.ndarray:  # (n,) float32
     "Euclidean distance of each point to the nearest one of the reference"
-    squares, out = np.square(reference).sum(1), np.empty(len(points), np.float32)
+    squares = np.square(reference).sum(1)
+    out = np.empty(len(points), np.float32)
     for i in range(0, len(points), chunk):
         part = points[i : i + chunk]
         squared_distances = np.square(part).sum(1)[:, None] + squares - 2 * part @ reference.T
@@ -63,14 +64,17 @@ def familiarity(
     held: np.ndarray = (),  # numbers of episodes that are left out, since they are to be compared with the others
 ) -> Familiarity:
     "Measures the distances between training labels; ValueError where fewer than two episodes have labels"
-    rows, odd, rng = np.asarray(labels.pointer), dataset.episode_of % 2, np.random.default_rng(seed)
+    rows = np.asarray(labels.pointer)
+    odd = dataset.episode_of % 2
+    rng = np.random.default_rng(seed)
     labelled = (rows >= 0) & ~np.isin(dataset.episode_of, held)
     halves = [np.unique(rows[labelled & (odd == half)]) for half in (0, 1)]
     if not all(len(half) for half in halves):
         raise ValueError(
             "fewer than two episodes have labels, so there are no distances to compare with; label more episodes"
         )
-    mean, std = np.asarray(labels.mean, np.float32), safe_std(labels.std)
+    mean = np.asarray(labels.mean, np.float32)
+    std = safe_std(labels.std)
     samples = [np.asarray(labels.hidden[np.sort(rng.permutation(half)[:most])]) for half in halves]
     reference, others = (((sample - mean) / std).astype(np.float32) for sample in samples)
     return Familiarity(mean, std, reference, np.sort(nearest(others, reference)))
@@ -81,7 +85,8 @@ def training_labels(
     data: str = "",  # a data set; "": the one it was trained on, or the bundled sample if that has its labels
 ) -> tuple[Labels, Dataset]:
     "The labels that an augmented agent was trained on, and their data set; LabelError where they aren't there"
-    recipe, problem = agent.recipe.hash if agent.recipe else None, None
+    recipe = agent.recipe.hash if agent.recipe else None
+    problem = None
     folder = agent.parameters.get("labels_dir", "")
     for place in [data] if data else [agent.parameters.get("data", ""), "sample"]:
         try:
@@ -130,7 +135,9 @@ class MeasuredLabeller:
         labeller: Callable,  # codes (n, width), and the past for a recipe with a history -> (n, hidden_dim)
         known: Familiarity,
     ):
-        self.labeller, self.known, self.recipe = labeller, known, getattr(labeller, "recipe", None)
+        self.labeller = labeller
+        self.known = known
+        self.recipe = getattr(labeller, "recipe", None)
         self._percentiles = [np.zeros(0)]
 
     def __call__(self, codes: np.ndarray, *past) -> np.ndarray:
@@ -149,7 +156,8 @@ class MeasuredLabeller:
 
     def take(self) -> np.ndarray:  # (answers,)
         "The percentiles of all answers since the last call"
-        percentiles, self._percentiles = np.concatenate(self._percentiles), [np.zeros(0)]
+        percentiles = np.concatenate(self._percentiles)
+        self._percentiles = [np.zeros(0)]
         return percentiles
 
 # %% ../../nbs/evaluation/familiarity.ipynb #0f3e58a3

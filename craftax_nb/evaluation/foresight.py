@@ -30,13 +30,15 @@ def _held(record: Record) -> Aged | None:  # (T + 1, hidden_dim), (T + 1,)
     "The hidden states that an agent held along a recording; after the last step the last one again, a step older"
     if record.hidden_state is None:
         return None
-    vector, age = np.asarray(record.hidden_state), np.asarray(record.hidden_age)
+    vector = np.asarray(record.hidden_state)
+    age = np.asarray(record.hidden_age)
     return Aged(np.concatenate([vector, vector[-1:]]), np.append(age, age[-1] + 1))
 
 
 def _replayed(evaluator, agent: Agent) -> tuple[list[Episode], list[Aged | None]]:
     "Some episodes of the evaluation, played again step by step, and the hidden states that the agent held in each"
-    episodes, steps = min(REPLAYED, evaluator.episodes), min(REPLAYED_STEPS, evaluator.max_steps)
+    episodes = min(REPLAYED, evaluator.episodes)
+    steps = min(REPLAYED_STEPS, evaluator.max_steps)
     options = dict(max_steps=steps, record=episodes, slots=evaluator.slots, cadence=evaluator.cadence)
     played = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **options)
     recorded = []

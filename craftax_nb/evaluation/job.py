@@ -29,6 +29,7 @@ from .results import Results, load_results, save_results
 from .rollout import evaluate_agent
 from .stats import ALPHA, POWER, caveat
 from ..labelling.store import LabelError, Labels, load_labels
+from ..lm.cadence import Cadence
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
 from ..play.types import Record
@@ -65,7 +66,7 @@ class Evaluator:
     labelled_episodes: int = 0  # for agents that read hidden states; 0: as many as the others
     seed: int = 0
     max_steps: int = 10_000
-    cadence: int = 0  # steps between hidden states; 0: as in training
+    cadence: Cadence = ""  # when hidden states are asked for, see `lm.cadence`; "": as in training
     slots: int = 256  # episodes in progress at once
     server: str = ""  # address of a label server; "": this machine
     threads: int = 1  # CPU threads of the language model
@@ -83,7 +84,7 @@ class Evaluator:
     def key(self, name: str, agent: Agent, prompt: str = "", shift: str = "") -> dict:
         "The key of an agent's results: everything that decides them"
         weights = {"agent": name, "weights": agent.meta.get("files", {}), "step": agent.meta["step"]}
-        settings = {"seed": self.seed, "max_steps": self.max_steps, "cadence": self.cadence, "prompt": prompt}
+        settings = {"seed": self.seed, "max_steps": self.max_steps, "cadence": self.cadence or 0, "prompt": prompt}
         settings |= {"craftax_version": agent.world.craftax_version} | ({"shift": shift} if shift else {})
         return {**weights, "spec": str(agent.spec), "episodes": self.count(agent), **settings}
 
@@ -110,7 +111,8 @@ def labeller(self: Evaluator, agent: Agent, prompt: str = "") -> Callable | None
     "The agent's language model; its answers are compared with the training labels where these are at hand"
     if not agent.recipe:
         return None
-    known, model = known_labels(agent, self.data, self.warnings), self.model(agent, prompt)
+    known = known_labels(agent, self.data, self.warnings)
+    model = self.model(agent, prompt)
     return MeasuredLabeller(model, known) if known else model
 
 # %% ../../nbs/evaluation/job.ipynb #9f46a11b
@@ -124,7 +126,8 @@ def evaluate(
     shift: str = "",  # of `world.shifts`, under which it plays; "": none
 ) -> tuple[Results, np.ndarray | None]:
     "Results, and percentiles of the hidden states that were read (`familiarity`), None where there are none"
-    stem, world = self.folder / f"{number:03d}", shifted(agent.world, shift)
+    stem = self.folder / f"{number:03d}"
+    world = shifted(agent.world, shift)
 
     def play() -> Results:
         labeller = self.labeller(agent, prompt)
@@ -179,10 +182,10 @@ def prompt_answers(
 def name_cadence(
     name: str,
     agent: Agent,
-    cadence: int,  # steps between hidden states; 0: as in training
+    cadence: Cadence,  # when hidden states are asked for; "": as in training
 ) -> str:
     "The name of an agent's row; with another cadence than its recipe's the row is an ablation, and is named one"
-    if not agent.recipe or cadence in (0, agent.recipe.cadence):
+    if not agent.recipe or cadence in ("", agent.recipe.cadence):
         return name
     return f"{name} [ablation: cadence {cadence}, trained with {agent.recipe.cadence}]"
 
@@ -298,7 +301,8 @@ def held_out_data(
     seed: int = 0,
 ) -> tuple[HeldOut, Labels, Labels | None, Familiarity | None]:
     "Held-out states, labels of the agent's and of the other recipe, and how far the agent's training labels lie apart"
-    folder, others = agent.parameters.get("labels_dir", ""), None
+    folder = agent.parameters.get("labels_dir", "")
+    others = None
     try:
         labels, dataset = training_labels(agent, data)
         if other:
@@ -342,7 +346,8 @@ def ablation_caveat(
     held: HeldOut,
 ) -> str:  # empty where there is nothing to warn of
     "The warnings that belong beside an ablation"
-    few, warnings = len(np.unique(held.episode)), [caveat(episodes)] if episodes else []
+    few = len(np.unique(held.episode))
+    warnings = [caveat(episodes)] if episodes else []
     if episodes and too_few(episodes):
         warnings.append(f"Too small to conclude on returns: {episodes} episodes, {LEAST_EPISODES} are needed.")
     if few < FEW_HELD_OUT:

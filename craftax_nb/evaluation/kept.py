@@ -30,14 +30,16 @@ def kept_return(
     level: float = 0.95,
 ) -> tuple[float, float, float]:  # ratio of the means, low, high; all NaN where the unshifted mean may be 0
     "The share of the mean return that is left, with its paired bootstrap interval; ValueError where they do not pair"
-    returns, unshifted = np.asarray(returns, np.float64), np.asarray(unshifted, np.float64)
+    returns = np.asarray(returns, np.float64)
+    unshifted = np.asarray(unshifted, np.float64)
     if returns.shape != unshifted.shape:
         raise ValueError(
             f"{len(returns)} and {len(unshifted)} episodes don't pair: play as many episodes with the shift as without"
         )
     if not interval(unshifted, level)[0] > 0:
         return np.nan, np.nan, np.nan
-    means, tail = bootstrap_means(np.stack([returns, unshifted], 1)), 50 * (1 - level)
+    means = bootstrap_means(np.stack([returns, unshifted], 1))
+    tail = 50 * (1 - level)
     low, high = np.percentile(means[:, 0] / means[:, 1], [tail, 100 - tail])
     return returns.mean() / unshifted.mean(), low, high
 
@@ -124,7 +126,8 @@ def plot_kept(
     table: pd.DataFrame,  # from `kept_table`
 ) -> plt.Figure:
     "The share of the return that each agent keeps under each shift, with its interval; the line is all of it"
-    agents, shifts = list(dict.fromkeys(table["agent"])), list(dict.fromkeys(table["shift"]))
+    agents = list(dict.fromkeys(table["agent"]))
+    shifts = list(dict.fromkeys(table["shift"]))
     fig, ax = plt.subplots(figsize=(7, 1.2 + 0.3 * len(agents) * len(shifts)), layout="constrained")
     for i, agent in enumerate(agents):
         own = table[table["agent"] == agent].set_index("shift").loc[shifts]

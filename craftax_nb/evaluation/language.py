@@ -49,9 +49,13 @@ def play_policy(
     each_step: Callable[[int, int], None] = lambda steps, ended: None,  # called with steps played, episodes ended
 ) -> tuple[Results, str]:  # with every episode recorded; which limit stopped the play early, "" where none did
     "Plays episodes 0, 1, ... of a seed; LimitReached where not even one step could be played"
-    began, ended, limit, steps = time.time(), {}, "", 0
+    began = time.time()
+    ended = {}
+    limit = ""
+    steps = 0
     player = EpisodePlayer(policy, world, seed, min(slots, episodes, SLOTS_PER_BLOCK), keep=_ALSO_RECORDED)
-    started, parts = player.start_episodes(0, episodes), {}
+    started = player.start_episodes(0, episodes)
+    parts = {}
     while len(player.active):
         playing = player.slot_episode[0].copy()
         if hasattr(policy, "episodes"):
@@ -87,7 +91,8 @@ def cut_like(
     "The other agent's episodes, cut where the limit cut the language model's"
     columns = {name: getattr(results, name).copy() for name in ARRAYS}
     for e in np.flatnonzero(model.cut & (model.lengths < results.lengths)):
-        recording, n = results.recordings[e], int(model.lengths[e])
+        recording = results.recordings[e]
+        n = int(model.lengths[e])
         columns["returns"][e], columns["lengths"][e] = recording.reward[:n].sum(), n
         columns["achievements"][e] = recording.achievements[n - 1]
         columns["floors"][e] = np.asarray(floors(results.world.spec, all_codes(recording)[: n + 1])).max()
@@ -145,7 +150,9 @@ def information(
     sums = np.stack([np.bincount(index, column) for column in columns.T], 1)  # (episodes, 1 + actions + 1)
 
     def nats(sums):  # of the columns: steps, probability of each action, entropy
-        steps, probability, entropies = sums[..., :1], sums[..., 1:-1], sums[..., -1]
+        steps = sums[..., :1]
+        probability = sums[..., 1:-1]
+        entropies = sums[..., -1]
         return entropy(probability / steps) - entropies / steps[..., 0]
 
     value = float(nats(sums.sum(0)))
@@ -166,7 +173,8 @@ def achievement_table(
 ) -> pd.DataFrame:  # a row for each agent
     "Mean achievements an episode with 95 % intervals, and the language model's paired difference to each other agent"
     (model, first), *_ = results.items()
-    of_model, rows = first.achievements.sum(1), []
+    of_model = first.achievements.sum(1)
+    rows = []
     for name, r in results.items():
         reached = r.achievements.sum(1)
         low, high = interval(reached)
@@ -207,7 +215,8 @@ def language_conclusion(
     unreadable: float = 0.0,  # share of the steps that became noop because no answer could be read
 ) -> str:
     "One sentence on whether the model plays, with the numbers behind it"
-    model, episodes = table.index[0], int(table["episodes"].iloc[0])
+    model = table.index[0]
+    episodes = int(table["episodes"].iloc[0])
     reached = table["achievements"].map("{:.2f}".format)
     information = "" if nats is None else f", and its choices hold {nats[0]:.2g} nats about the state"
     lost = f"; {unreadable:.0%} of its steps had no readable answer" if unreadable else ""
@@ -300,7 +309,8 @@ def language_player(
     settings: Mapping,  # from `job_settings`
 ) -> LanguagePolicy:
     "The player of a run; ValueError, ModelError or EngineError, one sentence, where it can't play"
-    s, transcript = settings, Transcript(run.dir / "transcript.jsonl")
+    s = settings
+    transcript = Transcript(run.dir / "transcript.jsonl")
     limit = Limit(s["token_limit"], s["cost_limit"], s["prompt_price"], s["answer_price"])
     transcript.spent(limit)
     world = World(s["env_name"])

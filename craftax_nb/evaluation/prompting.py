@@ -44,7 +44,8 @@ class KeptState:
 
 def kept_state(dataset: Dataset, episode: int, step: int, note: str = "") -> KeptState:
     "A state of a data set by its episode and step"
-    e, names = dataset.episode(episode), World(dataset.env_name).action_names
+    e = dataset.episode(episode)
+    names = World(dataset.env_name).action_names
     return KeptState(episode, step, e.codes[step], names[e.action[step]] if step < len(e) else "", note)
 
 # %% ../../nbs/evaluation/prompting.ipynb #26558021
@@ -55,7 +56,8 @@ def golden_states(
     "Marked states, and after them states in which the best episodes unlocked something; n in all, if there are"
     marked = [(find_golden(dataset, g), g.step, g.note) for g in golden(marks_folder(dataset)) if g.step is not None]
     states = [kept_state(dataset, *where) for where in marked if where[0] is not None][:n]
-    names, more = World(dataset.env_name).achievement_names, []
+    names = World(dataset.env_name).achievement_names
+    more = []
     for episode in np.argsort(-dataset.episode_return, kind="stable").tolist():
         if len(more) >= n - len(states):
             break
@@ -113,7 +115,9 @@ class HiddenShift:
         recipe: Recipe,  # its model is the engine's
         texts: list[str],  # observations of at least two states
     ):
-        self.engine, self.recipe, self.own_vectors = engine, recipe, {}  # the last: text -> vector
+        self.engine = engine
+        self.recipe = recipe
+        self.own_vectors = {}  # the last: text -> vector
         vectors = self._vectors(texts, None)
         self.variance = float(((vectors - vectors.mean(0)) ** 2).sum(1).mean())
 
@@ -152,7 +156,8 @@ def compare_prompts(
     each: Callable[[int], None] = lambda done: None,  # called with the number of answers
 ) -> pd.DataFrame:  # a row for each state
     "The choices under two system texts beside the recorded actions"
-    names, answers = [*world.action_names, "none"], {}
+    names = [*world.action_names, "none"]
+    answers = {}
     for i, (which, text) in enumerate((s, t) for s in (before, system) for t in texts):
         answers[which, text] = ask(which, text)
         each(i + 1)
@@ -172,6 +177,7 @@ def comparison_sentence(
 ) -> str:
     "One sentence: how many choices are the recorded action under each system text, and how many changed"
     agree = [int((table["recorded"] == table[which]).sum()) for which in ("now", "before")]
-    changed, unread = int((table["now"] != table["before"]).sum()), int((~table["readable"]).sum())
+    changed = int((table["now"] != table["before"]).sum())
+    unread = int((~table["readable"]).sum())
     words = f"{agree[0]} of {len(table)} choices are the recorded action, where it was {agree[1]}; {changed} changed"
     return f"{words}; {unread} written answers can't be read."

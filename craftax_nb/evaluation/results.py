@@ -39,7 +39,9 @@ class Results:
     craftax_version: str = ""  # of the game's package; "": not known
 
     def __repr__(self):
-        episodes, steps, mean = len(self.returns), self.lengths.sum(), self.returns.mean()
+        episodes = len(self.returns)
+        steps = self.lengths.sum()
+        mean = self.returns.mean()
         return f"Results({episodes} episodes, {steps:,} steps, mean return {mean:.2f}, {self.seconds:.0f} s)"
 
 # %% ../../nbs/evaluation/results.ipynb #8d625d41
@@ -56,7 +58,8 @@ def _columns(number: int, recording: Record) -> dict[str, np.ndarray]:
 def _recording(number: int, saved, terminated: bool, truncated: bool) -> Record:
     "The recording of an episode that ended like this, from the arrays of a file"
     known = {field: saved[f"{number}.{name}"] for field, name in RECORDED.items() if f"{number}.{name}" in saved.files}
-    codes, last = saved[f"{number}.codes"], np.arange(len(known["action"])) == len(known["action"]) - 1
+    codes = saved[f"{number}.codes"]
+    last = np.arange(len(known["action"])) == len(known["action"]) - 1
     return Record(
         codes=codes[:-1], last_codes=codes[-1], terminated=last & terminated, truncated=last & truncated, **known
     )
@@ -68,7 +71,8 @@ def save_results(
     key: dict,  # what decides them, as JSON can write it
 ) -> None:
     "Writes results whole or not at all"
-    path, numbers = Path(path), range(len(results.recordings))
+    path = Path(path)
+    numbers = range(len(results.recordings))
     about = {"key": key, "world": asdict(results.world), "seed": results.seed, "seconds": results.seconds}
     about |= {"max_steps": results.max_steps, "craftax_version": results.craftax_version}
     about["recordings"] = list(numbers)

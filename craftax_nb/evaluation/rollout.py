@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .results import Results
+from ..lm.cadence import Cadence
 from ..nets.agent import Agent
 from ..nets.hidden import Aged, aged
 from ..play.episodes import EVALUATED, EpisodePlayer
@@ -72,7 +73,7 @@ def evaluate_agent(
     episodes: int = 100,
     seed: int = 0,
     labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
-    cadence: int = 0,  # steps between two questions to it; 0: as in the agent's recipe
+    cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
     max_steps: int = 10_000,  # an episode that is still running then is cut
     record: int = 0,  # how many of the first episodes to record step by step
     slots: int = 256,  # episodes in progress at once
@@ -83,7 +84,10 @@ def evaluate_agent(
     reader = Reader(agent, words_of(world, labeller), cadence)
     recorder = _Recorder(range(first, first + min(record, episodes)))
     player = EpisodePlayer(agent, world, seed, slots, reader, EVALUATED)
-    started, end, clock, ended = first, first + episodes, 0, {}
+    started = first
+    end = first + episodes
+    clock = 0
+    ended = {}
     while len(ended) < episodes:
         if reader.due(clock):
             started = player.start_episodes(started, end)
@@ -103,7 +107,8 @@ def gather_results(
 ) -> Results:
     "The results of ended episodes, as `EpisodePlayer.take_ended` gives them, in their order"
     column = lambda name: np.stack([ended[e][name] for e in sorted(ended)])
-    terminated, truncated = column("terminated"), column("truncated")
+    terminated = column("terminated")
+    truncated = column("truncated")
     return Results(
         world=world,
         seed=seed,

@@ -100,7 +100,8 @@ def clustered_interval(
 ) -> tuple[float, float]:  # low, high; NaN for fewer than two episodes
     "The percentile bootstrap interval of a mean over steps, where whole episodes are resampled"
     _, index = np.unique(np.asarray(episode), return_inverse=True)
-    sums, sizes = np.bincount(index, np.asarray(values, np.float64)), np.bincount(index)
+    sums = np.bincount(index, np.asarray(values, np.float64))
+    sizes = np.bincount(index)
     if len(sums) < 2:
         return np.nan, np.nan
     draws = bootstrap_means(np.stack([sums, sizes], 1), resamples, seed)
@@ -126,7 +127,8 @@ def paired_difference(
     level: float = 0.95,
 ) -> tuple[float, float, float]:  # mean difference, low, high
     "The mean of `returns - baseline` with its bootstrap interval; ValueError where the numbers of episodes differ"
-    returns, baseline = np.asarray(returns, np.float64), np.asarray(baseline, np.float64)
+    returns = np.asarray(returns, np.float64)
+    baseline = np.asarray(baseline, np.float64)
     if returns.shape != baseline.shape:
         raise ValueError(
             f"{len(returns)} and {len(baseline)} episodes don't pair: "
@@ -135,7 +137,8 @@ def paired_difference(
     return (returns - baseline).mean(), *interval(returns - baseline, level)
 
 # %% ../../nbs/evaluation/stats.ipynb #f58a7bf3
-ALPHA, POWER = 0.05, 0.8
+ALPHA = 0.05
+POWER = 0.8
 
 
 def episodes_needed(
@@ -181,14 +184,16 @@ def ranks(
 ) -> tuple[dict[str, str], int]:  # agent's name -> rank, range of ranks or "too few to rank"; episodes compared
     "The rank of each agent among those with enough episodes, over the episodes that all of these played"
     ranked = [name for name, r in results.items() if not too_few(len(r.returns))]
-    out, common = dict.fromkeys(results, TOO_FEW), min((len(results[name].returns) for name in ranked), default=0)
+    out = dict.fromkeys(results, TOO_FEW)
+    common = min((len(results[name].returns) for name in ranked), default=0)
     if len(ranked) < 2:
         return out | dict.fromkeys(ranked, ""), common
     means = bootstrap_means(np.stack([results[name].returns[:common] for name in ranked], 1), resamples)
     pairs = len(ranked) * (len(ranked) - 1) / 2
     tail = 50 * (1 - expanded_level(1 - ALPHA / pairs, common))
     better = np.stack([np.percentile(m - means.T, tail, axis=1) > 0 for m in means.T])  # [i, j]: i is better than j
-    first, last = 1 + better.sum(0), len(ranked) - better.sum(1)
+    first = 1 + better.sum(0)
+    last = len(ranked) - better.sum(1)
     places = {name: f"{a}" if a == b else f"{a} to {b}" for name, a, b in zip(ranked, first, last, strict=True)}
     return out | places, common
 
@@ -199,7 +204,8 @@ def summary(
 ) -> pd.DataFrame:  # one row an agent
     "Rank, return, length, floors and the paired difference, with 95 % intervals; raises as `check_same_games`"
     check_same_games(results)
-    baseline, (places, common) = baseline or list(results)[-1], ranks(results)
+    baseline = baseline or list(results)[-1]
+    places, common = ranks(results)
     rows = [
         {"agent": name, "rank": places[name], **_reached(r)}
         | _compared(r.returns, results[baseline].returns, name == baseline)
@@ -360,7 +366,8 @@ def plot_rates(
 ) -> plt.Figure:
     "Horizontal bars: in how many % of the episodes each agent reached each achievement that any of them reached"
     best = rates.groupby("achievement")["rate"].max().sort_values()
-    names, agents = list(best[best > 0].index), list(dict.fromkeys(rates["agent"]))
+    names = list(best[best > 0].index)
+    agents = list(dict.fromkeys(rates["agent"]))
     height = 1.2 + 0.14 * max(1, len(names)) * (len(agents) + 0.5)
     fig, ax = plt.subplots(figsize=(7, height), layout="constrained")
     for i, agent in enumerate(agents):

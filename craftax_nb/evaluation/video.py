@@ -23,7 +23,7 @@ from .results import Results
 from .rollout import evaluate_agent
 from ..nets.agent import Agent, load_agent
 from ..play.types import Record
-from ..runs.files import resolve, whole_file
+from ..runs.files import whole_file
 from ..runs.markup import as_markdown, tag
 from ..world.draw import draw
 from ..world.env import World
@@ -31,8 +31,8 @@ from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['INK', 'PAPER', 'ACCENT', 'BLUE', 'GREEN', 'NUMBERS_WIDTH', 'BARS_WIDTH', 'CURVES_HEIGHT', 'H264', 'probabilities',
-           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'agent_video', 'choose_episodes',
-           'choose_filmed', 'check_films', 'film', 'show_films']
+           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'choose_episodes', 'choose_filmed',
+           'check_films', 'film', 'show_films']
 
 # %% ../../nbs/evaluation/video.ipynb #ddb1ba37
 def probabilities(
@@ -49,8 +49,13 @@ def entropy(
     return entr(probabilities(logits)).sum(-1)
 
 # %% ../../nbs/evaluation/video.ipynb #20db3726
-INK, PAPER, ACCENT, BLUE, GREEN = (235, 235, 235), (24, 26, 30), (255, 176, 46), (86, 130, 190), (120, 170, 90)
-NUMBERS_WIDTH, BARS_WIDTH = 184, 280  # pixels: the numbers and the actions under the picture
+INK = (235, 235, 235)
+PAPER = (24, 26, 30)
+ACCENT = (255, 176, 46)
+BLUE = (86, 130, 190)
+GREEN = (120, 170, 90)
+NUMBERS_WIDTH = 184
+BARS_WIDTH = 280  # pixels: the numbers and the actions under the picture
 CURVES_HEIGHT = 88  # pixels: the curves below them
 
 
@@ -91,11 +96,14 @@ def _action_bars(
     top: int,  # actions: the likeliest, and the one taken
 ) -> None:
     "A bar for the probability of each action, the one taken in another colour"
-    p, taken, room = probabilities(recording.logits[t]), recording.action[t], width - NUMBERS_WIDTH - 16
+    p = probabilities(recording.logits[t])
+    taken = recording.action[t]
+    room = width - NUMBERS_WIDTH - 16
     best = list(np.argsort(-p, kind="stable")[:top])
     outline = {"stroke_width": 1, "stroke_fill": PAPER}
     for row, action in enumerate(best if taken in best else [*best, taken]):
-        at, end = y + 24 * row, NUMBERS_WIDTH + max(1, int(room * p[action]))
+        at = y + 24 * row
+        end = NUMBERS_WIDTH + max(1, int(room * p[action]))
         canvas.rectangle((NUMBERS_WIDTH, at, end, at + 20), fill=ACCENT if action == taken else BLUE)
         text = f"{action_names[action].replace('_', ' ')}  {p[action]:.1%}"
         canvas.text((NUMBERS_WIDTH + 4, at + 2), text, INK, _font(14), **outline)
@@ -128,9 +136,11 @@ def frame(
 ) -> np.ndarray:  # (height, width, 3) uint8, sides multiples of 16
     "The picture of step `t` with the agent's numbers, its likeliest actions and its values under it"
     world = World(ObsSpec.of(recording.codes).env_name)
-    picture, to_go = draw(recording.codes[t], tile), return_to_go(recording.reward, gamma)
+    picture = draw(recording.codes[t], tile)
+    to_go = return_to_go(recording.reward, gamma)
     height, picture_width = picture.shape[:2]
-    width, panel = _up(max(picture_width, NUMBERS_WIDTH + BARS_WIDTH)), max(5 * 22, (top + 1) * 24)
+    width = _up(max(picture_width, NUMBERS_WIDTH + BARS_WIDTH))
+    panel = max(5 * 22, (top + 1) * 24)
     image = Image.new("RGB", (width, _up(height + 10 + panel + CURVES_HEIGHT)), PAPER)
     image.paste(Image.fromarray(picture), ((width - picture_width) // 2, 0))
     canvas = ImageDraw.Draw(image)
@@ -191,40 +201,14 @@ def show_video(
     source = f"data:video/mp4;base64,{data}"
     return HTML(tag("video", controls="", loop="", muted="", width=width, src=source))
 
-# %% ../../nbs/evaluation/video.ipynb #f1386662
-def agent_video(
-    agent,  # an `Agent`, or what `load_agent` takes: a checkpoint, a run, "sample/ppo"
-    path="runs/watch.mp4",  # of the mp4, relative to the project; replaced if it exists
-    seed: int = 0,  # as in an evaluation
-    episode: int = 0,  # its number among those that `evaluate_agent` plays with this seed
-    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
-    max_steps: int = 600,  # steps; the episode is cut there
-    fps: int = 8,  # steps a second
-    tile: int = 32,  # pixels of a tile
-    slots: int = 32,  # as in `evaluate_agent`, to share its compilation
-) -> Path:
-    """Plays one episode and writes it as a video
-
-    ValueError for another kind of file, no steps, or a missing labeller; CheckpointError where there is no agent"""
-    path = Path(resolve(path))
-    if path.suffix != ".mp4":
-        raise ValueError(f"path is {str(path)!r}; expected a name that ends in .mp4")
-    if max_steps < 1:
-        raise ValueError(f"max_steps is {max_steps}; a video shows at least 1 step")
-    agent = agent if isinstance(agent, Agent) else load_agent(agent)
-    options = {"labeller": labeller, "max_steps": max_steps, "slots": slots}
-    results = evaluate_agent(agent, agent.world, episodes=1, seed=seed, record=1, first=episode, **options)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}")  # ffmpeg takes the format from the ending
-    return write_video(temporary, results.recordings[0], fps, tile, max_steps, agent.gamma).replace(path)
-
 # %% ../../nbs/evaluation/video.ipynb #552c967e
 def choose_episodes(
     which: str,  # best, worst, first or numbers, separated by commas
     returns: np.ndarray,  # (episodes,)
 ) -> dict[str, int]:  # best, worst, first or the number as text -> number of the episode
     "Episodes to film; ValueError, one sentence, for one that there is not"
-    known, out = {"first": 0, "best": int(np.argmax(returns)), "worst": int(np.argmin(returns))}, {}
+    known = {"first": 0, "best": int(np.argmax(returns)), "worst": int(np.argmin(returns))}
+    out = {}
     for name in filter(None, (part.strip() for part in which.split(","))):
         number = known.get(name, int(name) if name.isdigit() else -1)
         if not 0 <= number < len(returns):
@@ -270,11 +254,13 @@ def film(
     most: int = 400,  # steps in a video
 ) -> list[tuple[str, Path]]:  # a caption and an mp4 for each
     "Films episodes of an agent; raises as `choose_episodes` does"
-    films, safe = [], re.sub(r"[^\w.-]+", "-", name).strip("-")
+    films = []
+    safe = re.sub(r"[^\w.-]+", "-", name).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
     for kind, number in choose_episodes(which, results.returns).items():
         record = results.recordings[0] if number == 0 and results.recordings else replay(number)
-        evaluated, replayed = float(results.returns[number]), float(record.reward.sum())
+        evaluated = float(results.returns[number])
+        replayed = float(record.reward.sum())
         kind = "" if kind.isdigit() else f", the {kind} of {len(results.returns)}"
         caption = f"{name}, episode {number}{kind}: return {evaluated:.1f} in {results.lengths[number]} steps."
         if abs(evaluated - replayed) > 1e-3:
@@ -296,7 +282,8 @@ def show_films(
 ) -> None:
     "Films agents into the run's folder, and shows the videos below the cell"
     for name in choose_filmed(names, {name: r.returns for name, r in results.items()}):
-        agent, again = rows[name][0], partial(replay, *rows[name])
+        agent = rows[name][0]
+        again = partial(replay, *rows[name])
         for caption, path in film(run.dir / "videos", name, agent, results[name], which, again, fps, most):
             run.save_video(path, path.stem, agent.meta["step"])
             display(Markdown(as_markdown(caption)), show_video(path))

@@ -19,11 +19,11 @@ class Bound:
     high: float
     above: bool = False  # the low end is not allowed
     below: bool = False  # the high end is not allowed
-    beside: tuple = ()  # values outside of the interval that are allowed too
+    beside: tuple = ()  # values outside of the interval that are allowed too, numbers or names
 
     def __contains__(self, x) -> bool:
-        if x in self.beside:
-            return True
+        if x in self.beside or isinstance(x, str):
+            return x in self.beside
         if (self.above and x == self.low) or (self.below and x == self.high):
             return False
         return self.low <= x <= self.high
@@ -31,7 +31,8 @@ class Bound:
     def __str__(self) -> str:
         low, high = _short(self.low), _short(self.high)
         words = f"{'above ' * self.above}{low} {'and below' if self.below else 'to'} {high}"
-        return " or ".join([*map(_short, self.beside), words])
+        names = [repr(x) for x in self.beside if isinstance(x, str)]
+        return " or ".join([*(_short(x) for x in self.beside if not isinstance(x, str)), words, *names])
 
 # %% ../../nbs/jobs/bounds.ipynb #650a5b96
 def _short(x: float) -> str:
@@ -56,7 +57,7 @@ BOUNDS = {  # parameter -> Bound
     **{"dim": Bound(0, 1e5)},
     **dict.fromkeys("num_envs slots batch_size episodes".split(), Bound(1, 1e6)),
     **dict.fromkeys("num_steps minibatches chunk width reset_ratio".split(), Bound(1, 1e5)),
-    **dict.fromkeys("epochs vectors cadence".split(), Bound(1, 1e3)),
+    **dict.fromkeys("epochs vectors".split(), Bound(1, 1e3)),
     **{"window": Bound(2, 1e4), "gpu_memory": Bound(0, 1, below=True)},
     **dict.fromkeys("tensor_parallel pipeline_parallel".split(), Bound(1, 64)),
     **{"threads": Bound(1, 256), "workers": Bound(1, 1e3), "devices": Bound(1, 1e3), "depth": Bound(1, 100)},
@@ -88,11 +89,13 @@ BOUNDS |= {  # of tuning a language model
     },
     **{"task_size": Bound(1, 12), "measure_every": Bound(1, 1e12), "proposer_lr": Bound(1e-12, 1)},
 }
+_EVERY = Bound(1, 1e3, beside=("episode", "once"))  # of `lm.cadence`
 OWN_BOUNDS = {  # job -> parameter -> Bound
-    "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},
+    "train_ppo": {"seeds": Bound(1, 100), "checkpoint_every": Bound(0, 1e12), "cadence": _EVERY},
     **dict.fromkeys(("train_awr", "train_bc", "train_iql"), {"seeds": Bound(1, 10)}),
-    "train_dreamer": {"checkpoint_every": Bound(0, 1e12), "cadence": Bound(-1, 1e3)},
-    "evaluate": {"cadence": Bound(0, 1e3)},
+    "train_dreamer": {"checkpoint_every": Bound(0, 1e12), "cadence": _EVERY},
+    "evaluate": {"cadence": Bound(1, 1e3, beside=("", "episode", "once"))},
+    "label": {"cadence": Bound(1, 1e3, beside=("episode",))},  # which episodes one environment played is unknown there
     "ablate": {"episodes": Bound(0, 1e6)},
     "play_llm": {"slots": Bound(1, 32)},
     "train_grpo": {"horizon": Bound(1, 1e4)},
@@ -202,6 +205,7 @@ def wrong_value(
         if name in JOINED and (problem := _wrong_name(name, value)):
             return problem
         number = isinstance(value, int | float) and not isinstance(value, bool)
+        number = number or (bound and isinstance(value, str) and any(isinstance(x, str) for x in bound.beside))
         if number and bound and value not in bound:
             kind, start = "a number" if isinstance(value, float) else "a whole number", str(bound)[0]
             starts_with_number = start.isdigit() or start == "-" and not bound.beside

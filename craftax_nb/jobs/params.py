@@ -18,10 +18,10 @@ import warnings
 
 from fastcore.basics import patch
 
-from ..runs import reports  # noqa: F401  gives runs their `report`
 from .bounds import wrong_value
 from .presets import PRESETS, preset_values
 from .sizes import too_large
+from ..runs import reports  # noqa: F401  gives runs their `report`
 from ..runs.checkpoints import CheckpointError, DatasetError, find_checkpoint, find_dataset, split_paths
 from ..runs.errors import show_errors
 from ..runs.files import show_path

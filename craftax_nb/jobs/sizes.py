@@ -85,8 +85,8 @@ def _ppo(p: Mapping) -> dict[str, int]:
     classic, envs = "Classic" in p["env_name"], p["num_envs"] * p["seeds"]
     rows = p["num_envs"] * p["num_steps"] // p["minibatches"]
     network = _training(p["width"], p["depth"], p["net"], classic, rows, p["seeds"])
-    cadence = p.get("cadence", 0)
-    questions = 2 + (p["num_steps"] // cadence if cadence > 0 else 0) if p.get("hidden_states") else 0
+    cadence = p.get("cadence")
+    questions = 2 + (p["num_steps"] // cadence if isinstance(cadence, int) else 0) if p.get("hidden_states") else 0
     return {
         "num_envs, seeds": envs * _WORLD[classic],
         "num_envs, num_steps, seeds, hidden_states": envs * questions * _LEAST_VECTOR * _FLOAT,

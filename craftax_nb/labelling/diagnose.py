@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 
 from .plan import past_codes
 from .store import Labels
+from ..lm.cadence import spacing
 from ..lm.recipe import Recipe, recipe_differences
 
 # %% ../../nbs/labelling/diagnose.ipynb #f40a5e66
@@ -288,7 +289,7 @@ def diagnose(
     for s in sets:
         labelled = s.pointer[at] >= 0
         if dataset is not None:
-            labelled &= dataset.step_of[at] % s.recipe.cadence == 0
+            labelled &= dataset.step_of[at] % spacing(s.recipe.cadence) == 0
         at = at[labelled]
     if sets:  # one state for each pair of labels
         at = at[np.unique(np.stack([s.pointer[at] for s in sets]), axis=1, return_index=True)[1]]

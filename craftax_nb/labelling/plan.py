@@ -20,6 +20,7 @@ from typing import Self
 import numpy as np
 
 from .chunks import LabelError
+from ..lm.cadence import spacing
 from ..lm.recipe import ORACLE, Recipe
 
 # %% ../../nbs/labelling/plan.ipynb #e4c09690
@@ -88,7 +89,7 @@ def plan_labels(
         for text in new:
             row_of[text] = len(row_of)
         start, length = dataset.start[e], dataset.length[e]
-        rows = np.repeat([row_of[text] for text in texts], min(recipe.cadence, length))
+        rows = np.repeat([row_of[text] for text in texts], min(spacing(recipe.cadence), length))
         pointer[start : start + length] = rows[:length]
         states += len(texts)
     return Plan(list(row_of), pointer, states, len(dataset.length))
@@ -96,12 +97,12 @@ def plan_labels(
 # %% ../../nbs/labelling/plan.ipynb #c66106e6
 def _episode_texts(dataset, recipe: Recipe, describe, block: int) -> Iterator[list[str]]:
     "Yields the texts of each episode's labelled states; episodes are described together, about `block` states at once"
-    counts = -(-dataset.length.astype(np.int64) // recipe.cadence)
+    counts = -(-dataset.length.astype(np.int64) // spacing(recipe.cadence))
     first = 0
     while first < len(counts):
         last = first + max(1, int(np.searchsorted(np.cumsum(counts[first:]), block, side="right")))
         spans = zip(dataset.start[first:last], dataset.length[first:last])
-        at = np.concatenate([np.arange(start, start + length, recipe.cadence) for start, length in spans])
+        at = np.concatenate([np.arange(start, start + length, spacing(recipe.cadence)) for start, length in spans])
         texts = iter(state_texts(dataset, at, recipe, describe))
         for count in counts[first:last]:
             yield list(islice(texts, count))

@@ -19,6 +19,7 @@ from ..data.shards import STEP_COLUMNS
 from ..data.texts import text_formats
 from .plan import state_texts
 from .store import LabelError, Labels, list_labels, read_labels
+from ..lm.cadence import cadence_words
 from ..lm.continuations import Continuations
 from ..lm.models import model_folder
 from ..lm.prompt import text_key
@@ -37,7 +38,7 @@ def label_table(
         "model": f"{r.model}, {r.revision}, weights {r.weights_hash}, {r.dtype}",
         "text": f"{r.text_format}, prompt {r.prompt}, history {r.history}, {r.generated_tokens} tokens generated",
         "vector": f"layer {r.layer}, norm {r.norm}, {r.pooling} of {r.positions}, {r.vectors} a state",
-        "cadence": f"every {r.cadence} steps",
+        "cadence": cadence_words(r.cadence),
         "recipe's hash": r.hash,
         "labels": f"{len(labels):,} of width {info['width']}, {labels.hidden.nbytes / 1e6:.1f} MB",
         "distinct share": f"{len(labels) / info['states']:.0%} of {info['states']:,} states",

@@ -9,7 +9,6 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -17,7 +16,7 @@ from .store import LabelError, Labels, view_labels
 from ..runs.files import show_path
 
 # %% auto #0
-__all__ = ['Moments', 'hidden_moments', 'hidden_stats', 'plot_hidden']
+__all__ = ['Moments', 'hidden_moments', 'hidden_stats']
 
 # %% ../../nbs/labelling/stats.ipynb #83e4552b
 @dataclass(frozen=True)
@@ -83,27 +82,3 @@ def hidden_stats(
         table = pd.DataFrame({"mean": mean, "std": std, "offset": np.abs(mean) / std}).rename_axis("dimension")
     table.attrs |= {"transitions": int(moments.n), "dead": int((std < 1e-6).sum())}
     return table
-
-# %% ../../nbs/labelling/stats.ipynb #889115fc
-def plot_hidden(
-    table: pd.DataFrame,  # of `hidden_stats`
-) -> plt.Figure:
-    "Deviation of each dimension, largest first, and its distance from zero"
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.8), dpi=80, layout="constrained")
-    order = table["std"].to_numpy()[np.argsort(-table["std"])]
-    left.semilogy(np.arange(1, len(order) + 1), np.maximum(order, 1e-12), lw=1.5)
-    left.set(
-        xlabel="dimension, by deviation",
-        ylabel="standard deviation",
-        title=f"{len(table)} dimensions, {table.attrs['dead']} dead",
-    )
-    right.scatter(table["mean"], table["std"], s=6, alpha=0.6, linewidths=0)
-    right.set(
-        xlabel="mean",
-        ylabel="standard deviation",
-        yscale="log" if (table["std"] > 0).any() else "linear",
-        title=f"{table.attrs['transitions']:,} transitions",
-    )
-    for axis in (left, right):
-        axis.spines[["top", "right"]].set_visible(False)
-    return figure

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .chunks import COLUMNS, LABELS, RELABEL, LabelError, checksums_of, new_memmap, read_columns
+from ..lm.cadence import cadence_words
 from ..lm.recipe import Recipe
 from ..runs.files import resolve, show_path, verifies, whole_folder, write_json
 from ..runs.provenance import short_hash
@@ -43,7 +44,7 @@ class Labels:
         labelled, r = int((self.pointer >= 0).sum()), self.recipe
         rows = f"{len(self):,} of width {self.hidden.shape[1]} for {labelled:,} of {len(self.pointer):,} transitions"
         rows += f" ({dead} text that no worker could label)" if (dead := len(self.info.get("dead", ()))) else ""
-        return f"Labels({rows}, {r.model} layer {r.layer} {r.pooling}, every {r.cadence} steps, {r.hash})"
+        return f"Labels({rows}, {r.model} layer {r.layer} {r.pooling}, {cadence_words(r.cadence)}, {r.hash})"
 
     @property
     def hash(self) -> str:  # 16 hex digits

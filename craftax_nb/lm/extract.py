@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['check_texts', 'NOISE', 'resolve_recipe', 'make_backend', 'deviation', 'noise_bound', 'noise_shares', 'ExtractorError',
-           'Extractor', 'open_extractor', 'batch_invariance']
+           'Extractor', 'open_extractor']
 
 # %% ../../nbs/lm/extract.ipynb #fb1e6e5d
 import dataclasses
@@ -366,32 +366,3 @@ def open_extractor(
     if is_tower(model_folder(recipe.model)):
         return TowerExtractor(resolve_recipe(recipe), **options)
     return Extractor(recipe, **options)
-
-# %% ../../nbs/lm/extract.ipynb #2d0d9dcb
-def batch_invariance(
-    extractor: Extractor,
-    texts: list[str],  # 64 or so, of different lengths
-    alone: int = 8,  # how many are computed by themselves, and beside the longest
-) -> dict:  # what was changed -> largest deviation from the vectors in the given order
-    "How much vectors depend on what is computed beside them"
-    backend, recipe, n, tokens = extractor.backend, extractor.recipe, len(texts), extractor.prompts(texts)
-    lengths = np.array([len(ids) for ids in tokens.ids])
-    some = np.linspace(0, n - 1, alone).astype(int)
-
-    def encode(order, tokens=tokens):
-        out = np.empty((n, extractor.dim), np.float32)
-        out[order] = backend.encode(tokens.take(order), recipe)
-        return out
-
-    def encode_each(*beside):
-        return np.stack([backend.encode(tokens.take([i, *beside]), recipe)[0] for i in some])
-
-    given = encode(list(range(n)))
-    shuffled = np.random.default_rng(0).permutation(n).tolist()
-    return {
-        "sorted": deviation(encode(np.argsort(lengths).tolist()), given),
-        "shuffled": deviation(encode(shuffled), given),
-        "prefix not shared": deviation(encode(list(range(n)), dataclasses.replace(tokens, prefix=[])), given),
-        "alone": deviation(encode_each(), given[some]),
-        "padded to the longest": deviation(encode_each(int(lengths.argmax())), given[some]),
-    }

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
+from .cadence import EARLIER, EPISODE, Cadence, cadence_problem, from_earlier
 from ..runs.files import read_json
 
 # %% ../../nbs/lm/recipe.ipynb #f151bd4f
@@ -42,7 +43,7 @@ class Recipe:
     vectors: int = 1  # parts of those tokens that are pooled apart; their vectors stand one after another in a label
     generated_tokens: int = 0  # greedy continuation that the model reads again; 0: the prompt alone
     dtype: str = "float32"  # of the model's weights and products
-    cadence: int = 1  # label every cadence-th step of an episode
+    cadence: Cadence = 1  # how often a model is asked about an episode's states: k steps, "episode" or "once"
     norm: str = ""  # resolved: "final" (layer is the last one, after the final norm) or "none"
     revision: str = ""  # resolved: commit on the hub, or package and version
     weights_hash: str = ""  # resolved: of names, shapes and bytes of the tensors
@@ -80,6 +81,8 @@ def _hash_without(self: Recipe, left_out: tuple = ()) -> str:
         raise RecipeError("an unresolved recipe has no hash: resolve_recipe(recipe) of lm.extract fills it in")
     is_default_of_later = lambda field, value: field in _later and value == _later[field]
     fields = {k: v for k, v in self.to_dict().items() if k not in left_out and not is_default_of_later(k, v)}
+    if fields.get("cadence") == EPISODE:
+        fields["cadence"] = EARLIER  # labels that an earlier version made keep their hash
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 # %% ../../nbs/lm/recipe.ipynb #9af6d356
@@ -97,7 +100,7 @@ def generation_hash(self: Recipe) -> str:
 # %% ../../nbs/lm/recipe.ipynb #90dd0350
 SECTIONS = ("standing", "near", "creatures", "carried", "needs", "floor", "generated")
 _choices = dict(pooling=("mean", "last"), dtype=("float32", "bfloat16", "float16"), norm=("", "final", "none"))
-_least = dict(cadence=1, history=0, generated_tokens=0, vectors=1)
+_least = dict(history=0, generated_tokens=0, vectors=1)
 ORACLE = "oracle"  # the name of the model whose labels are facts of the state
 _positions = re.compile(r"observation|last|(generated-)?every-[1-9]\d*|sections:\w+(,\w+)*")
 
@@ -107,6 +110,8 @@ def _conditions(r: Recipe):
     for field, allowed in _choices.items():
         yield field, getattr(r, field) in allowed, f"one of {', '.join(map(repr, allowed))}"
     yield "thinking", r.thinking in (True, False), "True or False"
+    expected = cadence_problem(r.cadence)
+    yield "cadence", not expected, expected
     for field, least in _least.items():
         value = getattr(r, field)
         yield field, type(value) is int and value >= least, f"a whole number, at least {least}"
@@ -143,11 +148,13 @@ def _check(recipe: Recipe):
 
 # %% ../../nbs/lm/recipe.ipynb #4dbccf5c
 def recipe_from_dict(fields: dict) -> Recipe:
-    "A recipe from its JSON form; raises RecipeError for an unknown field, or a `hash` that does not fit the others"
+    """A recipe from its JSON form; raises RecipeError for an unknown field, or a `hash` that does not fit the others.
+    Earlier versions wrote the cadence 1048576 for "episode" and for "once": where only the recipe is at hand it is read
+    as "episode" (`nets.agent.read_meta` asks the run's parameters)"""
     values = {k: v for k, v in fields.items() if k != "hash"}
     if unknown := sorted(set(values) - {f.name for f in dataclasses.fields(Recipe)}):
         raise RecipeError(f"recipe has the field {unknown[0]!r}, which this version of craftax_nb does not know")
-    recipe = Recipe(**values)
+    recipe = Recipe(**values | {"cadence": from_earlier(values.get("cadence", 1))})
     if (stated := fields.get("hash")) and stated != recipe.hash:
         reason = "it was edited, or written by another version: relabel"
         raise RecipeError(f"recipe states the hash {stated} but its fields give {recipe.hash}; {reason}")

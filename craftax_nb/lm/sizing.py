@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MODELS', 'GPUS', 'PRODUCT_SHARE', 'PARALLEL_SHARE', 'BYTES', 'DecoderSize', 'Gpu', 'cache_per_token', 'memory_needed',
-           'states_per_second', 'generated_per_second', 'sizing_rows']
+           'states_per_second', 'sizing_rows']
 
 # %% ../../nbs/lm/sizing.ipynb #fbaff205
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class DecoderSize:
     experts_per_token: int = 1
 
     def layer(self, experts: int) -> int:
-        "Weights of one layer with so many experts"
+        "Weights of one layer with this number of experts"
         heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
         attention = self.hidden_size * self.head_dim * 2 * (heads + kv_heads)
         router = self.hidden_size * self.experts if self.experts > 1 else 0
@@ -60,15 +60,14 @@ class Gpu:
     "A GPU's published figures"
 
     flops: float  # bfloat16 operations a second, dense
-    bandwidth: float  # bytes a second from its memory
     memory: float  # bytes
 
 
 GPUS = {
-    "A100 80 GB": Gpu(312e12, 2.04e12, 80e9),
-    "L40S": Gpu(362e12, 0.864e12, 48e9),
-    "H100 SXM": Gpu(989e12, 3.35e12, 80e9),
-    "H200": Gpu(989e12, 4.8e12, 141e9),
+    "A100 80 GB": Gpu(312e12, 80e9),
+    "L40S": Gpu(362e12, 48e9),
+    "H100 SXM": Gpu(989e12, 80e9),
+    "H200": Gpu(989e12, 141e9),
 }
 
 # %% ../../nbs/lm/sizing.ipynb #a5b15a70
@@ -100,18 +99,6 @@ def states_per_second(
     "Hidden states of prompts a second, with GPUs that share each layer"
     return _together(gpus) * PRODUCT_SHARE * gpu.flops / (2 * size.active * tokens)
 
-# %% ../../nbs/lm/sizing.ipynb #064372d4
-def generated_per_second(
-    size: DecoderSize,
-    gpu: Gpu,
-    gpus: int = 1,
-    rows: int = 128,  # prompts at once
-    tokens: int = 1000,  # of a prompt, half of the generated ones included
-) -> float:
-    "Generated tokens a second, over all rows, where the memory's bandwidth is the limit"
-    a_step = BYTES * (size.weights + rows * tokens * cache_per_token(size))
-    return _together(gpus) * gpu.bandwidth * rows / a_step
-
 # %% ../../nbs/lm/sizing.ipynb #877b1ea0
 def _together(gpus: int) -> float:
     "How many times as fast several GPUs are as one"
@@ -128,7 +115,8 @@ def sizing_rows(
     rows = []
     for name in names:
         for count in counts:
-            size, one, needed = MODELS[name], GPUS[gpu], memory_needed(MODELS[name])
+            size, one = MODELS[name], GPUS[gpu]
+            needed = memory_needed(size)
             fits = needed < 0.9 * count * one.memory
             rows.append(
                 {
@@ -136,7 +124,6 @@ def sizing_rows(
                     "GPUs": f"{count} x {gpu}",
                     "memory, GB of all": f"{needed / 1e9:.0f} of {count * one.memory / 1e9:.0f}",
                     "expected states/s": round(states_per_second(size, one, count)) if fits else "doesn't fit",
-                    "expected generated tokens/s": round(generated_per_second(size, one, count)) if fits else "",
                 }
             )
     return rows

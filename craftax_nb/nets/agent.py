@@ -23,6 +23,7 @@ from fastcore.basics import patch
 from flax import linen as nn
 from flax.traverse_util import unflatten_dict
 
+from ..lm.cadence import EARLIER, from_earlier
 from ..lm.recipe import Recipe, recipe_from_dict
 from craftax_nb.nets.flax_nets import (
     ActorCritic,
@@ -296,10 +297,21 @@ def read_meta(folder: Path) -> dict:
     try:
         if problem:
             raise ValueError(problem)
+        meta = meta | {"recipe": _with_cadence(meta)}
         spec_from_dict(meta["spec"]), _recipe(meta)
     except (ValueError, TypeError, AttributeError) as e:
         raise _unreadable(folder, f"agent.json: {e}") from None
     return meta
+
+
+def _with_cadence(meta: Mapping) -> dict | None:
+    "agent.json's recipe; the parameters beside it decide which cadence an earlier version meant (`lm.cadence.EARLIER`)"
+    fields = meta["recipe"]
+    if not fields or fields.get("cadence") != EARLIER:
+        return fields
+    cadence = from_earlier(EARLIER, meta.get("parameters", {}).get("cadence"))
+    recipe = replace(recipe_from_dict(fields), cadence=cadence)
+    return {**recipe.to_dict(), "hash": recipe.hash}
 
 
 def _recipe(meta: Mapping) -> Recipe | None:

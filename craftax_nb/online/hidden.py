@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..lm.cadence import spacing
 from ..lm.recipe import Recipe
 from ..nets.agent import Agent
 from .ppo import KEPT, PPO, TrainState
@@ -73,7 +74,7 @@ def label_episodes(
     keys, place = [text_key(text) for text in plan.texts], folder / "labels" / recipe.hash
     missing = np.array([key not in store.numbers for key in keys])
     if missing.any():  # with overlap an episode may end before the model is asked about it
-        labelled = np.flatnonzero(data.step_of % recipe.cadence == 0)
+        labelled = np.flatnonzero(data.step_of % spacing(recipe.cadence) == 0)
         first_with_text = labelled[np.unique(plan.pointer[labelled], return_index=True)[1]]  # of each text, in order
         rows = first_with_text[missing]
         store.ask(data.codes(rows), past_codes(data, rows, recipe.history) if recipe.history else None)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..jobs.params import ParameterError
+from ..lm.cadence import EPISODE, ONCE
 from ..lm.models import ModelError, find_model, model_in
 from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
@@ -34,7 +35,7 @@ def recipe_of(
         name, _, value = setting.partition("=")
         if name not in kinds or name == "model":
             raise RecipeError(f"hidden_states: {setting!r} is no field of a recipe, such as layer=15 or pooling=last")
-        values[name] = _value(name, value, kinds[name])
+        values[name] = value if value in (EPISODE, ONCE) else _value(name, value, kinds[name])
     if "prompt" not in values:
         about = values["text_format"], values.get("history", 0), values.get("generated_tokens", 0)
         values["prompt"] = default_prompt(*about)
@@ -127,7 +128,7 @@ def check_asking(
     p: dict,  # parameters of train_ppo or train_dreamer
 ) -> None:
     "ParameterError, one sentence, where parameters about hidden states don't fit each other"
-    unused = {"server": "", "cadence": 0, "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
+    unused = {"server": "", "cadence": EPISODE, "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
     if p.get("net") == "frozen_vision":
         _check_frames(p)
     if not p["hidden_states"]:

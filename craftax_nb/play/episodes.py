@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
+from ..lm.cadence import ONCE, Cadence
 from ..nets.agent import Agent
 from .engine import Slots, play_on_host, play_segment, start_slots
 from .policy import ForcedFirst, Policy, UniformPolicy, as_policy
@@ -95,6 +96,19 @@ def put(self: EpisodePlayer, block: int, slots: np.ndarray, source: Slots, rows:
         self.blocks[block] = _empty_block(source, size=self.size)
     self.blocks[block] = _move(self.blocks[block], source, index)
 
+# %% ../../nbs/play/episodes.ipynb #bc5eb539
+@patch
+def _put_next(self: EpisodePlayer, block: int, slots: np.ndarray, fresh: Slots, rows: np.ndarray) -> None:
+    "As `put`, for episodes that begin; where the model is asked once in all, they keep their slot's answer and its age"
+    keeps = block in self.blocks and self.reader is not None and self.reader.cadence == ONCE
+    names = ("hidden_state", "hidden_age") if keeps else ()
+    before = {name: np.asarray(getattr(self.blocks[block], name))[slots] for name in names}
+    self.put(block, slots, fresh, rows)
+    for name, answers in before.items():
+        column = np.array(getattr(self.blocks[block], name))
+        column[slots] = answers
+        self.blocks[block] = self.blocks[block]._replace(**{name: column})
+
 # %% ../../nbs/play/episodes.ipynb #353235d9
 @patch
 def start(
@@ -135,7 +149,7 @@ def start_episodes(
         free = np.flatnonzero(self.slot_episode[block] < 0)[: last - first]
         keys = episode_keys(self.seed, WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE))
         fresh = self.start(fresh_worlds(self.world, self.seed, batch), keys)
-        self.put(block, free, fresh, first_row + np.arange(len(free)))
+        self._put_next(block, free, fresh, first_row + np.arange(len(free)))
         self.slot_episode[block, free] = first + np.arange(len(free))
         first += len(free)
     return first
@@ -218,7 +232,7 @@ def sample_states(
     steps: int,  # played in each world
     seed: int = 0,
     labeller: Callable | None = None,  # for an agent that reads hidden states
-    cadence: int = 0,  # steps between two questions; 0: as in the agent's recipe
+    cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
     slots: int = 32,  # worlds at once; as in an evaluation, to share its compilation
     max_batches: int = 16,  # of 32 worlds
 ) -> list:  # states of one environment each, in numpy

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
+from ..lm.cadence import EPISODE, ONCE, Cadence, spacing
 from ..lm.recipe import Recipe, recipe_from_dict, require_same
 from ..nets.hidden import HiddenRows, HiddenTable, row_products, table_products
 from ..nets.spec import safe_std
@@ -28,39 +29,31 @@ from ..world.env import World
 from ..world.resets import select_rows
 
 # %% auto #0
-__all__ = ['ONCE', 'HiddenSettings', 'hidden_settings', 'start_held', 'seen_now', 'live_rollout', 'take_moments', 'live_recipe',
+__all__ = ['HiddenSettings', 'hidden_settings', 'start_held', 'seen_now', 'live_rollout', 'take_moments', 'live_recipe',
            'hidden_metrics', 'asked_so_far', 'check_asked_model']
 
 # %% ../../nbs/play/live_rollout.ipynb #b72cb816
-ONCE = 2**20  # a recipe's cadence where the model is asked at the first step of an episode, and never after it
-
-
 @dataclass(frozen=True)
 class HiddenSettings:
     "When a language model is asked while PPO plays, and what becomes of the answers"
 
-    cadence: int = 0  # steps of an episode between two questions; 0: at its first step; -1: only when the run begins
+    cadence: Cadence = EPISODE  # when a model is asked, see `lm.cadence`
     dropout: float = 0.0  # chance that an environment plays and learns without its hidden state in a rollout
     capacity: int = 64  # rows of a rollout's table of hidden states; it grows where these are too few
     history: int = 0  # states before the current one that the model reads too
     overlap: bool = False  # play goes on, a segment at a time, while the model reads
 
-    @property
-    def recipe_cadence(self) -> int:
-        "The cadence of a recipe whose labels are these hidden states"
-        return self.cadence if self.cadence > 0 else ONCE
-
 # %% ../../nbs/play/live_rollout.ipynb #652ca4c9
 def hidden_settings(
     num_envs: int,
     num_steps: int,
-    cadence: int = 0,  # as in `HiddenSettings`
+    cadence: Cadence = EPISODE,  # as in `HiddenSettings`
     dropout: float = 0.0,  # chance that an environment plays and learns without its hidden state in a rollout
     history: int = 0,  # states before the current one that the model reads too
     overlap: bool = False,  # play goes on, a segment at a time, while the model reads
 ) -> HiddenSettings:
     "Settings whose table has room for what environments hold, for a new episode each, and for the cadence's questions"
-    needed = 1 + num_envs * (2 + (num_steps // cadence if cadence > 0 else 0))
+    needed = 1 + num_envs * (2 + num_steps // spacing(cadence))
     return HiddenSettings(cadence, dropout, needed, history, overlap)
 
 # %% ../../nbs/play/live_rollout.ipynb #56c59d99
@@ -88,12 +81,23 @@ def seen_now(held: EnvsHidden) -> tuple[jax.Array, jax.Array]:  # (envs,) int32 
     return jnp.where(held.dropped, 0, held.row), held.age
 
 # %% ../../nbs/play/live_rollout.ipynb #be5364db
-def _after_step(held: EnvsHidden, after: Envs, codes: jax.Array, cadence) -> EnvsHidden:
-    "`EnvsHidden` after a step that was taken from the observations `codes`; `cadence` as in `HiddenSettings`"
+class _Due(NamedTuple):
+    "The cadence, as numbers that a compiled function takes"
+
+    spacing: jax.Array  # () int32, steps between two questions of an episode
+    at_start: jax.Array  # () bool, whether an episode's first step is asked about
+
+
+def _due(cadence: Cadence) -> _Due:
+    return _Due(jnp.int32(spacing(cadence)), jnp.bool_(cadence != ONCE))
+
+
+def _after_step(held: EnvsHidden, after: Envs, codes: jax.Array, due: _Due) -> EnvsHidden:
+    "`EnvsHidden` after a step that was taken from the observations `codes`"
     began, since = after.first, held.since + 1
     past = jnp.concatenate([held.past, codes[:, None]], 1)[:, 1:]  # with a history of 0: nothing
     past = jnp.where(began[:, None, None], 0, past)
-    asks = began & (cadence >= 0) | (since >= cadence) & (cadence > 0)
+    asks = began & due.at_start | (since >= due.spacing)
     at = partial(select_rows, asks)
     return held._replace(
         age=held.age + 1,
@@ -135,31 +139,31 @@ _STATIC = ("world", "keep")
 
 
 @partial(jax.jit, static_argnames=_STATIC)  # traced once, though a rollout asks for its shapes first
-def _step(policy, products: dict, envs: Envs, key, cadence, *, world: World, keep: tuple):
+def _step(policy, products: dict, envs: Envs, key, due: _Due, *, world: World, keep: tuple):
     "One step of all environments, with the hidden states that they hold"
     held, seen = envs.hidden, seen_now(envs.hidden)
     after, row = rollout_step(world, policy, keep, envs, key, HiddenRows(products, *seen))
-    after = after._replace(hidden=_after_step(held, after, envs.codes, cadence))
+    after = after._replace(hidden=_after_step(held, after, envs.codes, due))
     return after, row._replace(hidden_row=seen[0], hidden_age=seen[1])
 
 
 @partial(jax.jit, static_argnames=(*_STATIC, "num_steps"))
-def _begin(policy, products, envs: Envs, key, cadence, *, num_steps: int, **static) -> tuple[_Playing, _Pause]:
+def _begin(policy, products, envs: Envs, key, due: _Due, *, num_steps: int, **static) -> tuple[_Playing, _Pause]:
     "A rollout of which nothing is played"
-    row = jax.eval_shape(partial(_step, **static), policy, products, envs, key, cadence)[1]
+    row = jax.eval_shape(partial(_step, **static), policy, products, envs, key, due)[1]
     blank = jax.tree.map(lambda x: jnp.zeros((num_steps, *x.shape), x.dtype), row)
     playing = _Playing(jnp.int32(0), envs, blank, jax.random.split(key, num_steps))
     return playing, _pause(playing)
 
 # %% ../../nbs/play/live_rollout.ipynb #a3df0106
 @partial(jax.jit, static_argnames=_STATIC, donate_argnames="playing")
-def _play(policy, products, playing: _Playing, cadence, most, waits, **static) -> tuple[_Playing, _Pause]:
+def _play(policy, products, playing: _Playing, due: _Due, most, waits, **static) -> tuple[_Playing, _Pause]:
     "Plays at most `most` steps; with `waits` only until a question of any environment is due"
     end = jnp.minimum(playing.step + most, len(playing.keys))
 
     def body(playing):
         i = playing.step
-        envs, row = _step(policy, products, playing.envs, playing.keys[i], cadence, **static)
+        envs, row = _step(policy, products, playing.envs, playing.keys[i], due, **static)
         record = jax.tree.map(lambda x, new: x.at[i].set(new), playing.record, row)
         return _Playing(i + 1, envs, record, playing.keys)
 
@@ -245,8 +249,8 @@ class _LiveRollout:
         held = held._replace(row=jnp.asarray(self.table.rows_of(numbers)))
         if settings.dropout:
             held = held._replace(dropped=jax.random.bernoulli(key_drop, settings.dropout, held.row.shape))
-        self.play = partial(_play, cadence=jnp.int32(settings.cadence), **static)
-        begin = partial(_begin, cadence=jnp.int32(settings.cadence), num_steps=num_steps, **static)
+        self.play = partial(_play, due=_due(settings.cadence), **static)
+        begin = partial(_begin, due=_due(settings.cadence), num_steps=num_steps, **static)
         self.playing, self.pause = begin(policy, self.table.products, envs._replace(hidden=held), key_play)
         if store.pending is None and (reading := np.asarray(held.reading)).any():
             store.pending = self._read(reading)  # the run goes on from a checkpoint: the model is asked again
@@ -354,7 +358,7 @@ def take_moments(
 # %% ../../nbs/play/live_rollout.ipynb #b7bd560d
 def live_recipe(store: HiddenStore, settings: HiddenSettings) -> Recipe | None:
     "The recipe of an agent's hidden states, with the cadence at which they are asked for"
-    return store.recipe and replace(store.recipe, cadence=settings.recipe_cadence)
+    return store.recipe and replace(store.recipe, cadence=settings.cadence)
 
 
 def hidden_metrics(record: Record, store: HiddenStore, before: tuple[int, int, float]) -> dict[str, float]:

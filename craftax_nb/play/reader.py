@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from fastcore.basics import patch
 
+from ..lm.cadence import Cadence, cadence_problem, spacing
 from ..lm.recipe import require_same
 from ..nets.agent import Agent
 
@@ -45,14 +46,17 @@ class Reader:
         self,
         agent: Agent,
         labeller: Callable | None = None,  # codes (k, width) [, past (history, k, width)] -> (k, hidden_dim)
-        cadence: int = 0,  # steps between two questions; 0: as in the agent's recipe
+        cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
     ):
         check_labeller(agent, labeller)
         recipe = agent.recipe
         self.labeller = labeller if needs_labeller(agent) else None
         self.dim = agent.spec.hidden_dim
         self.cadence = cadence or (recipe.cadence if recipe else SEGMENT)
-        self.period = SEGMENT if self.cadence % SEGMENT == 0 else self.cadence  # steps until it is time to look again
+        if expected := cadence_problem(self.cadence):
+            raise ValueError(f"cadence is {self.cadence!r}, expected {expected}")
+        named = not isinstance(self.cadence, int)
+        self.period = SEGMENT if named or self.cadence % SEGMENT == 0 else self.cadence  # steps until the next look
         self.history = recipe.history if recipe else 0
 
     def due(
@@ -82,4 +86,4 @@ def needs(
     age: np.ndarray,  # (k,) int, steps since each hidden state was computed; 0 where there is none yet
 ) -> np.ndarray:  # (k,) bool
     "Whose hidden state is so old that the next one is due"
-    return np.asarray(age) % self.cadence == 0
+    return np.asarray(age) % spacing(self.cadence) == 0

@@ -67,7 +67,8 @@ def lookahead(
     player.history = agent.recipe.history if agent.recipe else 0
     for start in range(0, len(states), WORLDS_AT_ONCE):
         rows = np.minimum(np.arange(start, start + WORLDS_AT_ONCE), len(states) - 1)
-        batch, hidden = stack([states[i] for i in rows]), None if hidden_state is None else hidden_state[rows]
+        batch = stack([states[i] for i in rows])
+        hidden = None if hidden_state is None else hidden_state[rows]
         for play in range(num_seeds):
             values = _action_values(player, agent, batch, hidden, play, gamma)
             out[start : start + WORLDS_AT_ONCE] += values[: len(states) - start] / num_seeds
@@ -126,7 +127,8 @@ def action_advantages(
     seed: int = 0,
 ) -> np.ndarray:  # (rows, actions) float32, NaN where unknown
     "The advantage of each action for each row of the answers; rows with zero or shuffled hidden states stay NaN"
-    table, out = answers.rows, np.full(answers.policy.shape, np.nan, np.float32)
+    table = answers.rows
+    out = np.full(answers.policy.shape, np.nan, np.float32)
     for name, agent in agents.items():
         qs = q_agents(checkpoints[name]) if name in (checkpoints or {}) else ()
         rows = np.flatnonzero((table["agent"] == name) & table["hidden"].isin(("none", "real")))

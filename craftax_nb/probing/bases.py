@@ -200,7 +200,8 @@ def _things_on_tiles(
     name: str,  # of a block, item or mob, or "enemy"
 ) -> np.ndarray:  # (n, tiles) int
     "How many things of this name lie on each tile in view"
-    spec, n = parts.spec, len(parts.blocks)
+    spec = parts.spec
+    n = len(parts.blocks)
     if name in spec.block_names:
         return (parts.blocks.reshape(n, -1) == spec.block_names.index(name)).astype(int)
     if name in spec.item_names:

@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from ..evaluation.stats import interval, rank_correlations, rate_interval
+from ..lm.cadence import Cadence
 from ..nets.agent import Agent
 from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
@@ -184,7 +185,7 @@ def branch(
     seed: int = 0,  # of the random keys
     labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
     gamma: float | None = None,  # discount; None: the one that V was trained with
-    cadence: int = 0,  # steps between two questions to the labeller; 0: as in the agent's recipe
+    cadence: Cadence = "",  # when the labeller is asked, see `lm.cadence`; "": as the agent's recipe says
     slots: int = 256,  # plays in progress at once
     standing: Standing | None = None,  # what the agent holds in each of the states; None: an episode begins there
 ) -> Branches:

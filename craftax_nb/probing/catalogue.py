@@ -19,7 +19,8 @@ from ..world.layout import FULL, ObsSpec
 __all__ = ['NEAR', 'OUT', 'NEEDS_LEVELS', 'CORE', 'factorial', 'suites', 'read_suites', 'saved_probes']
 
 # %% ../../nbs/probing/catalogue.ipynb #5cbd1da2
-NEAR, OUT = (1, 2, 3), 6  # tiles
+NEAR = (1, 2, 3)
+OUT = 6  # tiles
 NEEDS_LEVELS = tuple(range(10))
 
 
@@ -29,7 +30,8 @@ def _near(what: str, heading: str = "", tiles: Sequence[int] = (*NEAR, OUT)) -> 
 
 # %% ../../nbs/probing/catalogue.ipynb #85885494
 def _creatures() -> list[Suite]:
-    at, past = _near("arrow", "at"), _near("arrow", "past")
+    at = _near("arrow", "at")
+    past = _near("arrow", "past")
     return [
         Suite("zombie", "a zombie, near to far", "tiles away", _near("zombie"), -1, (clear(),)),
         Suite("arrow", "an arrow flying at the player, near to far", "tiles away", at, -1, (clear(),)),
@@ -47,7 +49,8 @@ def _numbers() -> list[Suite]:
         Suite(name, f"{name} from 0 to 9", name, _set_levels(name, NEEDS_LEVELS), -1, sides=("up",))
         for name in ("energy", "food", "drink")
     ]
-    health, light = _set_levels("health", NEEDS_LEVELS[1:]), _set_levels("light", (0, 0.25, 0.5, 0.75, 1))
+    health = _set_levels("health", NEEDS_LEVELS[1:])
+    light = _set_levels("light", (0, 0.25, 0.5, 0.75, 1))
     lava = (hide("lava"), put_ahead("lava", 1), set_to("health", 9))
     return [
         *needs,
@@ -82,7 +85,9 @@ def _before(spec: ObsSpec, block: str) -> tuple[Edit, ...]:
 def _things(spec: ObsSpec) -> list[Suite]:
     near = lambda block: _near(block, tiles=NEAR)
     tiers = lambda *order: {tier: _pickaxe(spec, tier) for tier in order}
-    names, stone, iron = "1 wood, 2 stone, 3 iron", _before(spec, "stone"), _before(spec, "iron")
+    names = "1 wood, 2 stone, 3 iron"
+    stone = _before(spec, "stone")
+    iron = _before(spec, "iron")
     things = [
         Suite("lava", "lava, near to far", "tiles away", near("lava"), -1, (hide("lava"),)),
         Suite("iron", "iron within reach", "tiles away", near("iron"), 1, (hide("iron"),)),
@@ -91,7 +96,8 @@ def _things(spec: ObsSpec) -> list[Suite]:
         Suite("pickaxe_iron", "the stone pickaxe, before iron", names, tiers(2, 3, 1), 1, iron),
     ]
     if spec is FULL:
-        ladder, question = _near("ladder_down", tiles=(0, *NEAR)), "the ladder down, near to far"
+        ladder = _near("ladder_down", tiles=(0, *NEAR))
+        question = "the ladder down, near to far"
         things.append(Suite("ladder", question, "tiles away", ladder, 1, (hide("ladder_down"),), "floor < 8"))
     return things
 
@@ -113,10 +119,14 @@ def factorial(
 
 # %% ../../nbs/probing/catalogue.ipynb #ee2f918f
 def _zombie_factorials(spec: ObsSpec) -> list[Factorial]:
-    zombie, arrow = (put_ahead("zombie", 1),), (put_ahead("arrow", 1, "at"),)
-    weak, well = (set_to("health", 2),), (clear(), set_to("health", 9))
-    sword, unarmed = _sword(spec, 2), (clear(), *_sword(spec, 0))
-    night, day = (set_to("light", 0),), (clear(), set_to("light", 1))
+    zombie = (put_ahead("zombie", 1),)
+    arrow = (put_ahead("arrow", 1, "at"),)
+    weak = (set_to("health", 2),)
+    well = (clear(), set_to("health", 9))
+    sword = _sword(spec, 2)
+    unarmed = (clear(), *_sword(spec, 0))
+    night = (set_to("light", 0),)
+    day = (clear(), set_to("light", 1))
     return [
         factorial("zombie_x_health", "a zombie beside, and health 2", zombie, weak, -1, well),
         factorial("arrow_x_health", "an arrow beside, and health 2", arrow, weak, -1, well),
@@ -127,9 +137,12 @@ def _zombie_factorials(spec: ObsSpec) -> list[Factorial]:
 # %% ../../nbs/probing/catalogue.ipynb #43b3b5ba
 def _supply_factorials(spec: ObsSpec) -> list[Factorial]:
     ahead = set_to("direction", "ahead")
-    pickaxe, bare = _pickaxe(spec, 2), (clear(), hide("iron"), ahead, *_pickaxe(spec, 0))
-    no_water, no_cow = (clear(), hide("water"), set_to("drink", 9), ahead), (clear(), set_to("food", 9), ahead)
-    water, cow = (put_ahead("water", 1),), (put_ahead("cow", 1),)
+    pickaxe = _pickaxe(spec, 2)
+    bare = (clear(), hide("iron"), ahead, *_pickaxe(spec, 0))
+    no_water = (clear(), hide("water"), set_to("drink", 9), ahead)
+    no_cow = (clear(), set_to("food", 9), ahead)
+    water = (put_ahead("water", 1),)
+    cow = (put_ahead("cow", 1),)
     return [
         factorial("iron_x_pickaxe", "iron ahead, and the stone pickaxe", (put_ahead("iron", 1),), pickaxe, 1, bare),
         factorial("water_x_drink", "water ahead, and drink 1", water, (set_to("drink", 1),), 1, no_water),
@@ -198,7 +211,8 @@ def saved_probes(
     name: str = "saved",  # of the suite
 ) -> tuple[Suite, list[Probe]]:
     "Saved states as a suite; one saved without a reference counts as a reference. ValueError for none of this game"
-    spec, probes = ObsSpec.of(env_name), []
+    spec = ObsSpec.of(env_name)
+    probes = []
     for i, saved in enumerate(s for s in load_states(path) if ObsSpec.of(s.state) is spec):
         reference = saved.state if saved.reference is None else saved.reference
         probes.append(Probe(name, "saved", i, "", None, reference))

@@ -53,7 +53,8 @@ def words_sentences(
         mean = part.groupby("what")["|dV|"].mean()
         if TEXT_ONLY not in mean or not mean.get(TRUE_CHANGE, 0) > 0:
             continue
-        words, seen = mean[TEXT_ONLY] / mean[TRUE_CHANGE], mean[OBSERVATION_ONLY] / mean[TRUE_CHANGE]
+        words = mean[TEXT_ONLY] / mean[TRUE_CHANGE]
+        seen = mean[OBSERVATION_ONLY] / mean[TRUE_CHANGE]
         states = int(part["bases"].max())
         few = f" Too small to conclude: {states} states, {LEAST_STATES} are needed." if states < LEAST_STATES else ""
         sentences.append(

@@ -164,7 +164,8 @@ def plot_curves(
     columns = 2 if len(panels) in (2, 4) else min(3, max(1, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     fig, axes = plt.subplots(rows, columns, figsize=(3.15 * columns, 3 * rows), squeeze=False, layout="constrained")
-    names, lines = list(dict.fromkeys(table["agent"])), {}
+    names = list(dict.fromkeys(table["agent"]))
+    lines = {}
     for ax, suite in zip(axes.flat, panels, strict=False):
         lines |= _panel(ax, suite, table[table["suite"] == suite.name], names)
     for ax in axes.flat[len(panels) :]:
@@ -186,9 +187,11 @@ def _panel(ax, suite: Suite, table: pd.DataFrame, names: list[str]) -> dict:  # 
     "The curves of one suite"
     lines = {}
     for (agent, hidden), part in table.groupby(["agent", "hidden"], sort=False):
-        part, colour = part.sort_values("level"), f"C{names.index(agent)}"
+        part = part.sort_values("level")
+        colour = f"C{names.index(agent)}"
         name = agent if hidden == "none" else f"{agent}, {hidden} hidden state"
-        style, shade = LINE_STYLES[hidden], 0.12 if hidden in ("none", "real") else 0.04
+        style = LINE_STYLES[hidden]
+        shade = 0.12 if hidden in ("none", "real") else 0.04
         lines[name] = ax.plot(part["level"], part["dV"], style, color=colour, marker="o", markersize=3)[0]
         ax.fill_between(part["level"], part["low"], part["high"], color=colour, alpha=shade, linewidth=0)
     ax.axhline(0, color="black", linewidth=0.8)
@@ -208,7 +211,8 @@ def plot_interactions(
 ) -> plt.Figure:
     "The interaction of each factorial with its interval, by agent; a triangle shows the side that is expected"
     table = table[(table["base"] == kind) & table["hidden"].isin(("none", "real"))]
-    questions, agents = list(dict.fromkeys(table["question"])), list(dict.fromkeys(table["agent"]))
+    questions = list(dict.fromkeys(table["question"]))
+    agents = list(dict.fromkeys(table["agent"]))
     height = 1.2 + 0.24 * len(questions) * (len(agents) + 1)
     fig, ax = plt.subplots(figsize=(8, height), layout="constrained")
     for i, agent in enumerate(agents):
@@ -245,8 +249,10 @@ def plot_actions(
     top: int = 8,  # actions, those that change most
 ) -> plt.Figure | None:  # None where nothing is known
     "Mean change of each action's probability, or advantage, at the strongest level of each suite"
-    rows, values = answers.rows, 100 * answers.policy if advantage is None else advantage
-    asked, changes = (rows["agent"] == agent) & (rows["hidden"] == hidden), {}
+    rows = answers.rows
+    values = 100 * answers.policy if advantage is None else advantage
+    asked = (rows["agent"] == agent) & (rows["hidden"] == hidden)
+    changes = {}
     for suite in [s for s in suites if not isinstance(s, Factorial)]:
         at = np.flatnonzero(asked & (rows["suite"] == suite.name) & (rows["level"] == suite.levels[0]))
         change = values[at] - values[answers.reference[at]]

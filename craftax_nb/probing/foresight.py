@@ -84,10 +84,12 @@ def idle_codes(
     seed: int = 0,
 ) -> np.ndarray:  # (n, plays, steps, width) uint8
     "The observations of an idle player after each step; after a death the last observation is repeated"
-    n, idle = len(states), Idle()
+    n = len(states)
+    idle = Idle()
     together = jax.tree.map(lambda x: x[np.repeat(np.arange(n), plays)], stack(states))
     keys = episode_keys(seed, np.tile(np.arange(plays), n))
-    slots, seen = start_slots(idle, together, keys, world=world), []
+    slots = start_slots(idle, together, keys, world=world)
+    seen = []
     for _ in range(steps):
         if np.asarray(slots.alive).any():
             slots, _ = play_on_host(idle, slots, 1, steps + 1, world=world)
@@ -148,7 +150,8 @@ def foreseen_table(
         planted = number_of(codes, cause.number)
         real = effects(cause.number, planted, idle_codes(world, both, plays, steps, seed))[:, -1]
         imagined = effects(cause.number, planted, imagined_codes(agent, codes, plays, steps, seed))[:, -1]
-        error, still = np.abs(imagined - real).mean(), np.abs(real).mean()
+        error = np.abs(imagined - real).mean()
+        still = np.abs(real).mean()
         rows.append((name, cause.number, len(pairs), real.mean(), imagined.mean(), error, still))
     if not rows:
         raise ValueError("none of the causes has room in any of these states: give other states")
@@ -167,7 +170,8 @@ def surprise_table(
     measured = []
     for probe in probes:
         if probe.kind == "data" and probe.base < bases:
-            number, step = int(dataset.episodes_at(rows)[probe.base]), int(dataset.step_of[rows[probe.base]])
+            number = int(dataset.episodes_at(rows)[probe.base])
+            step = int(dataset.step_of[rows[probe.base]])
             episode = dataset.episode(number)
             codes = np.concatenate([episode.codes[:step], np.asarray(probe.state)[None]])
             nats = surprise(agent, codes, episode.action)[-1]
@@ -189,7 +193,8 @@ def foresight_part(
         return None
     first = study.states[:states]
     rows = [foreseen_table(agent, study.world, first, seed=seed).assign(agent=name) for name, agent in models.items()]
-    tables, strongest = {"foreseen": pd.concat(rows)}, study.strongest
+    tables = {"foreseen": pd.concat(rows)}
+    strongest = study.strongest
     probes = [p for p in study.probes if p.level in (None, strongest.get(p.suite))]
     if study.dataset is not None:
         parts = [surprise_table(a, study.dataset, study.rows, probes).assign(agent=name) for name, a in models.items()]

@@ -60,7 +60,8 @@ def changed(
     change: Change,
 ) -> tuple[np.ndarray, np.ndarray]:  # (m,) rows of the states that allow it, and (m, width) their edited codes
     "The states with the change made in them; states in which the game's rules forbid it are left out"
-    rows, out = [], []
+    rows = []
+    out = []
     for i, code in enumerate(codes):
         for j in range(len(change.sides)):
             try:
@@ -104,7 +105,8 @@ class _Asked(NamedTuple):
 def _moved(name: str, agent: Agent, asked: _Asked, before: tuple[np.ndarray, np.ndarray]) -> pd.DataFrame:
     "How far V and the policy moved, one row a base; `before` is what `look` gave for all bases"
     value, logits = look(agent, asked.codes, asked.hidden_state)
-    old_value, old_logits = before[0][asked.bases], before[1][asked.bases]
+    old_value = before[0][asked.bases]
+    old_logits = before[1][asked.bases]
     moved = np.abs(probabilities(logits) - probabilities(old_logits)).sum(1) / 2
     rows = pd.DataFrame({"agent": name, "change": asked.change, "what": asked.what, "base": asked.bases})
     return rows.assign(V=old_value, dV=value - old_value, policy_moved=moved)
@@ -129,7 +131,8 @@ def _questions(
         if real is not None:
             questions.append(_Asked(change, TEXT_ONLY, rows, codes[rows], new_hidden))
     if real is not None:
-        all_rows, swaps = np.arange(len(codes)), _swaps(agent, labeller, codes, real, seed)
+        all_rows = np.arange(len(codes))
+        swaps = _swaps(agent, labeller, codes, real, seed)
         questions += [_Asked(swap, SWAPPED, all_rows, codes, hidden) for swap, hidden in swaps.items()]
     return questions
 
@@ -146,7 +149,8 @@ def text_effects(
         raise ValueError(
             f"there are {len(codes)} states, expected at least 2: the hidden state of another is one of the swaps"
         )
-    edited_codes, tables = {change.name: changed(codes, change) for change in changes}, []
+    edited_codes = {change.name: changed(codes, change) for change in changes}
+    tables = []
     for name, agent in agents.items():
         labeller = (labellers or {}).get(name)
         check_labeller(agent, labeller)
@@ -184,7 +188,8 @@ def plot_language(
     table: pd.DataFrame,  # from `language_table`
 ) -> plt.Figure:
     "Mean |change of V| by change, a panel for each agent: the words, the observation, both; swaps below"
-    agents, swaps = list(dict.fromkeys(table["agent"])), set(table["change"][table["what"] == SWAPPED])
+    agents = list(dict.fromkeys(table["agent"]))
+    swaps = set(table["change"][table["what"] == SWAPPED])
     changes = sorted(dict.fromkeys(table["change"]), key=lambda change: change in swaps)
     size = (1.8 + 4.4 * len(agents), 1.4 + 0.42 * len(changes))
     shared = {"sharex": True, "sharey": True, "squeeze": False, "layout": "constrained"}

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..evaluation.stats import bootstrap_means
+from ..lm.cadence import spacing
 from ..nets.agent import Agent
 from .bases import in_chunks, nearest_steps
 from ..world.codes import unpack
@@ -32,10 +33,13 @@ def _layers(agent: Agent, codes, hidden_state) -> dict[str, jax.Array]:
     if hidden_state is not None:
         hidden_state = (hidden_state - agent.hidden_mean) / agent.hidden_std
     wanted = lambda module, method: method in ("__call__", "first_layers")
-    memory, first = agent.initial(len(codes)), jnp.ones(len(codes), bool)
-    inputs, options = (codes, hidden_state, memory, first), {"mutable": ["intermediates"]}
+    memory = agent.initial(len(codes))
+    first = jnp.ones(len(codes), bool)
+    inputs = (codes, hidden_state, memory, first)
+    options = {"mutable": ["intermediates"]}
     _, kept = agent.net.apply({"params": agent.params}, *inputs, capture_intermediates=wanted, **options)
-    kept, spec = kept["intermediates"], agent.spec
+    kept = kept["intermediates"]
+    spec = agent.spec
     out = {f"{trunk}_0": h for trunk, h in zip(spec.trunks, kept["first_layers"][0][0], strict=True)}
     later = ["label"] * bool(spec.hidden_dim) + list(range(1, spec.depth))
     out |= {f"{trunk}_{part}": kept[f"{trunk}_{part}"]["__call__"][0] for trunk in spec.trunks for part in later}
@@ -63,7 +67,8 @@ def last_layers(
     "What the heads read at transitions of a data set: last hidden layers, or both parts of a world model's latent"
     if agent.spec.size:
         return latents_at(agent, dataset, rows)
-    layers, last = activations(agent, codes, hidden_state), agent.spec.depth - 1
+    layers = activations(agent, codes, hidden_state)
+    last = agent.spec.depth - 1
     return {f"{trunk}_{last}": layers[f"{trunk}_{last}"] for trunk in ("critic", "actor")}
 
 # %% ../../nbs/probing/linear.ipynb #82f7c6cc
@@ -139,7 +144,8 @@ def split_in_three(
         )
     fifth = max(1, round(len(episodes) / 5))
     order = np.random.default_rng(seed).permutation(episodes)
-    held_out, choosing = np.isin(episode, order[:fifth]), np.isin(episode, order[fifth : 2 * fifth])
+    held_out = np.isin(episode, order[:fifth])
+    choosing = np.isin(episode, order[fifth : 2 * fifth])
     return Split(~held_out & ~choosing, choosing, held_out)
 
 # %% ../../nbs/probing/linear.ipynb #dca33cab
@@ -175,7 +181,8 @@ def _fit(x: np.ndarray, y: np.ndarray, split: Split):
 def _control(x: np.ndarray, answers: np.ndarray, types: np.ndarray, split: Split, seed: int) -> float:
     "Mean score of `CONTROLS` control tasks, on held-out rows whose type is known; NaN where there are none"
     known = split.fitted | split.choosing
-    scored, scores = split.held_out & np.isin(types, types[known]), []
+    scored = split.held_out & np.isin(types, types[known])
+    scores = []
     for draw in range(CONTROLS):
         control = control_answers(answers, types, seed + draw)
         loss, unit = _losses(_fit(x, control, split), x[scored], control[scored], float(control[known].mean()))
@@ -194,8 +201,10 @@ def probe(
     rows = np.flatnonzero(~_unknown(answers))
     x, answers, episode, types = (a[rows] for a in (x, answers, episode, types))
     split = split_in_three(episode, seed)
-    known, held_out = split.fitted | split.choosing, split.held_out
-    std, mean = x[known].std(0), float(answers[known].mean())
+    known = split.fitted | split.choosing
+    held_out = split.held_out
+    std = x[known].std(0)
+    mean = float(answers[known].mean())
     x = (x - x[known].mean(0)) / np.where(std > 1e-6, std, 1)
     loss, unit = _losses(_fit(x, answers, split), x[held_out], answers[held_out], mean)
     blind, _ = _losses(None, x[held_out], answers[held_out], mean)
@@ -247,7 +256,7 @@ def labelled_rows(
     labels,  # as `labelling.store.load_labels` gives them
 ) -> np.ndarray:  # (m,) int64
     "The transitions whose own state was labelled, not one some steps earlier"
-    return np.flatnonzero((np.asarray(labels.pointer) >= 0) & (dataset.step_of % labels.recipe.cadence == 0))
+    return np.flatnonzero((np.asarray(labels.pointer) >= 0) & (dataset.step_of % spacing(labels.recipe.cadence) == 0))
 
 # %% ../../nbs/probing/linear.ipynb #ba056120
 METRIC_TITLES = {"R2": "numbers: R² in held-out episodes", "accuracy": "yes or no: accuracy in held-out episodes"}
@@ -278,7 +287,8 @@ def _score_panel(ax, table: pd.DataFrame, sources: list[str]) -> None:
     "The facts of one metric, a row each"
     names = list(dict.fromkeys(table["fact"]))[::-1]
     for i, source in enumerate(sources):
-        part, colour = table[table["source"] == source].set_index("fact").reindex(names), f"C{i}"
+        part = table[table["source"] == source].set_index("fact").reindex(names)
+        colour = f"C{i}"
         at = np.arange(len(names)) + (len(sources) - 1 - 2 * i) * 0.35 / len(sources)
         ends = np.abs(part[["low", "high"]].to_numpy(float).T - part["score"].to_numpy(float))
         ax.errorbar(part["score"], at, xerr=ends, fmt="o", color=colour, markersize=4, elinewidth=0.8, label=source)
@@ -291,7 +301,9 @@ def _score_panel(ax, table: pd.DataFrame, sources: list[str]) -> None:
 # %% ../../nbs/probing/linear.ipynb #9aebb852
 def _hsic(x: np.ndarray, y: np.ndarray) -> float:
     "The unbiased estimate of the linear HSIC of centred (n, p) and (n, q)"
-    n, a, b = len(x), np.square(x).sum(1), np.square(y).sum(1)
+    n = len(x)
+    a = np.square(x).sum(1)
+    b = np.square(y).sum(1)
     product = a @ b
     total = np.square(x.T @ y).sum() - product + a.sum() * b.sum() / ((n - 1) * (n - 2)) - 2 * product / (n - 2)
     return total / (n * (n - 3))

@@ -31,7 +31,8 @@ def _described(
     codes: np.ndarray,  # (n, width) uint8
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # terrain and creatures (n, tiles) uint8, status (n, numbers) float32
     "The parts of each state that distances compare"
-    parts, n = unpack(codes), len(codes)
+    parts = unpack(codes)
+    n = len(codes)
     terrain = parts.blocks * np.uint8(max(1, len(parts.spec.item_names))) + parts.items
     terrain = np.where(parts.blocks == DARK, np.uint8(DARK), terrain).reshape(n, parts.spec.tiles)
     creatures = np.zeros((n, parts.spec.tiles), np.uint8)
@@ -65,7 +66,8 @@ def _sample(dataset, most: int, rng: np.random.Generator) -> tuple[np.ndarray, n
     "Codes and episodes of up to `most` random states; ValueError where they are of fewer than two episodes"
     n = dataset.num_transitions
     rows = np.sort(rng.choice(n, min(most, n), replace=False, shuffle=False))
-    codes, episode = dataset.codes(rows), dataset.episodes_at(rows)
+    codes = dataset.codes(rows)
+    episode = dataset.episodes_at(rows)
     if len(np.unique(episode)) < 2:
         raise ValueError(
             "the data has fewer than two episodes, so there are no distances between episodes to compare with; "
@@ -85,7 +87,8 @@ def _to_other_episodes(
     distances = []
     for row in rows:
         other = episode != episode[row]
-        state, others = tuple(x[row] for x in sample), tuple(x[other] for x in sample)
+        state = tuple(x[row] for x in sample)
+        others = tuple(x[other] for x in sample)
         distances.append(_apart(others, state, weights, deviation))
     return distances
 
@@ -102,7 +105,8 @@ class Novelty:
     distances: np.ndarray  # (c,) ascending: the largest of the four, in that scale, of c states of the sample
 
     def __repr__(self):
-        states, compared = f"{len(self.sample[0]):,} states", f"{len(self.distances):,}"
+        states = f"{len(self.sample[0]):,} states"
+        compared = f"{len(self.distances):,}"
         return f"Novelty({states} of {self.spec.env_name}, {compared} of them compared with other episodes)"
 
     @classmethod
@@ -116,7 +120,8 @@ class Novelty:
         "Measures a data set, which takes seconds; ValueError where it, or its sample, has fewer than two episodes"
         rng = np.random.default_rng(seed)
         codes, episode = _sample(dataset, most, rng)
-        spec, sample = ObsSpec.of(codes), _described(codes)
+        spec = ObsSpec.of(codes)
+        sample = _described(codes)
         least = np.array([*[1] * (sample[2].shape[1] - 1), 0.05])  # of the deviation; the last number is the light
         deviation = np.maximum(sample[2].std(0), least).astype(np.float32)
         rows = rng.permutation(len(codes))[:checked]
@@ -140,7 +145,8 @@ def parts(
         raise ValueError(
             f"codes have shape {codes.shape}, expected (n, {self.spec.width}): the data is of {self.spec.env_name}"
         )
-    weights, states = _tile_weights(self.spec), zip(*_described(codes), strict=True)
+    weights = _tile_weights(self.spec)
+    states = zip(*_described(codes), strict=True)
     near = [_nearest(_apart(self.sample, state, weights, self.deviation), self.unit) for state in states]
     return np.array(near).reshape(-1, len(PARTS)) / self.scale
 

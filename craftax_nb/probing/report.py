@@ -161,7 +161,8 @@ def check_suites(
     agents = list(dict.fromkeys(table["agent"]))
     if not agent and len(agents) != 1:
         raise ValueError(f"the table holds {len(agents)} agents, say which: {', '.join(agents)}")
-    agent, judged = agent or agents[0], []
+    agent = agent or agents[0]
+    judged = []
     for suite in [suites] if isinstance(suites, str) else suites:
         rows = _suite_rows(table, suite, agent, hidden, kind)
         judged.append(_judged_suite(rows, suite, unclear))

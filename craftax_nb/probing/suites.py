@@ -37,7 +37,9 @@ class Suite:
         return tuple(self.edits)
 
 # %% ../../nbs/probing/suites.ipynb #f313bf6b
-FIRST, SECOND, BOTH = 1.0, 2.0, 3.0  # the levels of a factorial
+FIRST = 1.0
+SECOND = 2.0
+BOTH = 3.0  # the levels of a factorial
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,8 @@ def _answers(
     first = {}  # row of the reference of each (suite, kind, base)
     reference = np.array([first.setdefault((p.suite, p.kind, p.base), i) for i, p in enumerate(probes)])
     value, logits = look(agent, codes, hidden_state)
-    policy, uncertainty = probabilities(logits), entropy(logits)
+    policy = probabilities(logits)
+    uncertainty = entropy(logits)
     rows = pd.DataFrame([p._replace(state=None) for p in probes]).drop(columns="state")
     rows = rows.assign(V=value, dV=value - value[reference])
     rows = rows.assign(entropy=uncertainty, dentropy=uncertainty - uncertainty[reference])
@@ -124,13 +125,17 @@ def ask(
     "V and the policy of each agent on each probe; ValueError where there are no probes to ask about"
     if not probes:
         raise ValueError("no base allows any of these suites: take other bases, or meadows")
-    codes, tables, policies, references = encode_states([p.state for p in probes]), [], [], []
+    codes = encode_states([p.state for p in probes])
+    tables = []
+    policies = []
+    references = []
     for name, agent in agents.items():
         all_suites = labelled is None or not agent.spec.hidden_dim
         numbers = np.array([i for i, p in enumerate(probes) if all_suites or p.suite in labelled], int)
         if not len(numbers):
             continue
-        asked, labeller = [probes[i] for i in numbers], (labellers or {}).get(name)
+        asked = [probes[i] for i in numbers]
+        labeller = (labellers or {}).get(name)
         for kind, hidden_state in hidden_states(agent, asked, codes[numbers], labeller).items():
             rows, policy, reference = _answers(agent, hidden_state, asked, codes[numbers])
             references.append(reference + sum(map(len, tables)))

@@ -112,7 +112,8 @@ def matched_width(
     augmented: NetSpec,
 ) -> int:
     "The least width at which the plain network has no fewer weights than the augmented one"
-    width, wanted = augmented.width, num_weights(augmented)
+    width = augmented.width
+    wanted = num_weights(augmented)
     while num_weights(replace(plain, width=width)) < wanted:
         width += 1
     return width

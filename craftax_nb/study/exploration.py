@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 
 from ..data.shards import Episode
-from ..evaluation.stats import bootstrap_means, interval, rate_interval
+from ..evaluation.stats import bootstrap_means
 from ..world.codes import unpack
 from ..world.env import World
 from ..world.layout import CLASSIC, DARK, ObsSpec
 from ..world.rules import LAVA, stopped
 
 # %% auto #0
-__all__ = ['displacements', 'places', 'Explored', 'explored', 'ratio_interval', 'exploration_table', 'first_times']
+__all__ = ['displacements', 'places', 'Explored', 'explored', 'ratio_interval', 'exploration_table']
 
 # %% ../../nbs/study/exploration.ipynb #9916d8f0
 _TOWARDS = np.array([(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)])  # by action: none, left, right, up, down
@@ -67,17 +67,20 @@ def places(
     action: np.ndarray,  # (T,) int
 ) -> np.ndarray:  # (T + 1, 3) int: floor, row, column
     "Where the player stood before each step and after the last, rows and columns from each floor's first tile"
-    floor, moves = _floors(codes), displacements(codes, action)
+    floor = _floors(codes)
+    moves = displacements(codes, action)
     out = np.zeros((len(codes), 3), int)
     out[:, 0] = floor
     ladders = {}  # (floor, whether the ladder leads down) -> its place on that floor
-    start, first = np.zeros(2, int), 0  # the place where the player arrived on this floor, and at which step
+    start = np.zeros(2, int)
+    first = 0  # the place where the player arrived on this floor, and at which step
     for last in [*np.flatnonzero(floor[1:] != floor[:-1]), len(action)]:  # the last step on each floor
         out[first : last + 1, 1:] = start + np.cumsum([[0, 0], *moves[first:last]], 0)
         if last < len(action):
             down = floor[last + 1] > floor[last]
             ladders[floor[last], down] = out[last, 1:]
-            start, first = ladders.setdefault((floor[last + 1], not down), np.zeros(2, int)), last + 1
+            start = ladders.setdefault((floor[last + 1], not down), np.zeros(2, int))
+            first = last + 1
     return out
 
 # %% ../../nbs/study/exploration.ipynb #b9eb19a1
@@ -136,7 +139,8 @@ def exploration_table(
     "Distinct tiles and floors an episode, and achievements per thousand steps, each with its 95 % interval"
     rows = []
     for arm, e in arms.items():
-        run, episodes = (runs or {}).get(arm), np.ones(len(e.steps))
+        run = (runs or {}).get(arm)
+        episodes = np.ones(len(e.steps))
         ratios = {
             "tiles": ratio_interval(e.tiles, episodes, run),
             "floors": ratio_interval(e.floors, episodes, run),
@@ -148,20 +152,3 @@ def exploration_table(
         number = len(e.steps) if run is None else len(np.unique(run))
         rows.append({"arm": arm, "episodes": len(e.steps), "runs": number, "steps": int(e.steps.sum()), **ends})
     return pd.DataFrame(rows).set_index("arm")
-
-
-def first_times(
-    arms: Mapping[str, Explored],
-) -> pd.DataFrame:  # a row for each arm and achievement that any arm unlocked
-    "In what share of episodes each achievement was unlocked, and after how many steps, with 95 % intervals"
-    any_arm = np.any([(e.unlocked >= 0).any(0) for e in arms.values()], 0)
-    rows = []
-    for arm, e in arms.items():
-        names = World(e.env_name).achievement_names
-        for a in np.flatnonzero(any_arm):
-            step = e.unlocked[e.unlocked[:, a] >= 0, a]
-            rate = (len(step) / len(e.steps), *map(float, rate_interval(len(step), len(e.steps))))
-            first = (step.mean() if len(step) else np.nan, *interval(step))
-            rows.append((arm, names[a], len(e.steps), *rate, *first))
-    ends = [f"{name}{end}" for name in ("rate", "step") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=["arm", "achievement", "episodes", *ends])

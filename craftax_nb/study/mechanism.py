@@ -89,7 +89,8 @@ def linked_mechanism(
     for change, (suite, fact) in LINKS.items():
         own = table[(table["agent"] == agent) & (table["change"] == change)].set_index("what")
         if {"words", "both"} <= set(own.index):
-            words, both = own.loc["words"], own.loc["both"]
+            words = own.loc["words"]
+            both = own.loc["both"]
             moves = {"V follows": follows(words, both, "|dV|"), "policy follows": follows(words, both, "policy moved")}
             rows.append({"change": change, **moves, **_branches(study, agent, suite), **_linear(study, arms, fact)})
     return pd.DataFrame(rows)
@@ -109,7 +110,8 @@ def _branches(study: StudyPlan, agent: str, suite: str) -> dict:
 
 def _linear(study: StudyPlan, arms: Mapping[str, str], fact: str) -> dict:
     "How well the fact is read off the last layer of each arm's critic, and off the hidden states themselves"
-    table, out = _probe_csv(study, "linear"), {}
+    table = _probe_csv(study, "linear")
+    out = {}
     for source, score in table[table["fact"] == fact].set_index("source")["score"].items() if len(table) else ():
         agent, _, layer = source.rpartition(": ")
         if source == "the language model":
@@ -137,5 +139,6 @@ def mechanism_parts(
     study: StudyPlan,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:  # name -> table; sentences
     "The part of a study's report about the words: the linked table, the moves of V and the policy, and sentences"
-    moves, linked = mechanism_table(study), linked_mechanism(study)
+    moves = mechanism_table(study)
+    linked = linked_mechanism(study)
     return {"probes": linked, "mechanism": moves}, linked_sentences(linked) + mechanism_sentences(moves)

@@ -27,8 +27,10 @@ def power_of(
     alpha: float = ALPHA,
 ) -> float:  # probability, 0 to 1
     "The power of a two-sided paired t-test: the probability that it detects the true difference (noncentral t)"
-    critical, shift = stats.t.ppf(1 - alpha / 2, seeds - 1), effect / spread * seeds**0.5
-    above, below = stats.nct.sf(critical, seeds - 1, shift), stats.nct.cdf(-critical, seeds - 1, shift)
+    critical = stats.t.ppf(1 - alpha / 2, seeds - 1)
+    shift = effect / spread * seeds**0.5
+    above = stats.nct.sf(critical, seeds - 1, shift)
+    below = stats.nct.cdf(-critical, seeds - 1, shift)
     return float(above + np.nan_to_num(below))  # scipy gives NaN for a probability that is nearly 0
 
 # %% ../../nbs/study/protocol.ipynb #5d4461ca
@@ -161,7 +163,9 @@ def _comparison(protocol: Protocol, outcomes: Mapping, pair: tuple[str, str], ki
             )
     difference = ours - other
     if np.ptp(difference) <= 1e-9 * max(1.0, np.abs(difference).max()):  # nothing says how it varies over seeds
-        low, high, p = np.nan, np.nan, 1.0
+        low = np.nan
+        high = np.nan
+        p = 1.0
     else:
         test = stats.ttest_1samp(difference, 0)
         (low, high), p = test.confidence_interval(0.95), float(test.pvalue)

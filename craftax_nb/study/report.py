@@ -33,7 +33,8 @@ def outcomes(
     "The mean return of each seed in the worlds that all agents played; `StudyError` where one has played none"
     episodes = pd.read_csv(study.folder / f"evaluate-{setting}" / "episodes.csv")
     common = episodes.groupby("agent").size().min()  # agents that ask a language model may have played fewer
-    means, out = episodes[episodes["episode"] < common].groupby("agent")["return"].mean(), {}
+    means = episodes[episodes["episode"] < common].groupby("agent")["return"].mean()
+    out = {}
     for arm, paths in agents_of(study, setting).items():
         if missing := [path for path in paths if path not in means]:
             raise StudyError(f"evaluate-{setting} has no episodes of {missing[0]}: run the stage evaluate again")
@@ -114,7 +115,8 @@ def online_exploration(
     study: StudyPlan,
 ) -> pd.DataFrame:  # a row an arm; empty without PPO
     "What each arm of PPO explored in the episodes that it stored while training; intervals resample whole runs"
-    arms, runs = {}, {}
+    arms = {}
+    runs = {}
     for arm, paths in agents_of(study, "ppo").items() if "ppo" in evaluated_settings(study) else ():
         parts = []
         for path in paths:

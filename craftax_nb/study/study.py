@@ -75,7 +75,8 @@ def plan_study(
     if name not in STUDY_SIZES:
         raise ParameterError(f"study: size is {name!r}, expected one of {', '.join(STUDY_SIZES)}")
     study = StudyPlan(name, replace(STUDY_SIZES[name], **other), resolve(folder), {})
-    data, spec = load_dataset(study.size.data), dict(study.size.train)
+    data = load_dataset(study.size.data)
+    spec = dict(study.size.train)
     dim = max([vector_width(arm.label["model"]) for arm in study.arms.values() if not arm.plain] or [0])
     shape = {k: spec[k] for k in ("width", "depth") if k in spec}
     augmented = NetSpec(data.env_name, hidden_dim=dim, **shape)
@@ -187,7 +188,8 @@ def _online_stage(study: StudyPlan, augmented: NetSpec) -> Sweep:
 # %% ../../nbs/study/study.ipynb #30f2954b
 def agents_of(study: StudyPlan, setting: str) -> dict[str, list[str]]:
     "The checkpoints of each arm's seeds in a setting"
-    seeds, arms = study.size.seeds, study.size.online if setting == "ppo" else study.size.arms
+    seeds = study.size.seeds
+    arms = study.size.online if setting == "ppo" else study.size.arms
     runs = {arm: study.folder / arm_run_name(setting, arm) for arm in arms}
     if setting == "ppo":  # each seed is a run of its own
         return {arm: [show_path(run.with_name(f"{run.name}-{s}")) for s in range(seeds)] for arm, run in runs.items()}
@@ -208,7 +210,8 @@ def shifted_settings(study: StudyPlan) -> list[str]:
 # %% ../../nbs/study/study.ipynb #46103b75
 def _evaluation_stage(study: StudyPlan, settings: Sequence[str]) -> Sweep:
     "The agents of some settings play the same worlds, in some settings also shifted ones"
-    runs, size = {}, study.size
+    runs = {}
+    size = study.size
     common = {"episodes": size.episodes, "labelled_episodes": 0, "max_steps": size.max_steps}
     common |= {"video_steps": 0, "every_step": False, "slots": min(32, size.episodes)}
     for setting in settings:
@@ -247,7 +250,8 @@ PACE = {  # job -> seconds to start, and seconds for each unit of `_units`; roug
 def _episodes(study: StudyPlan, given: Mapping) -> float:
     "How many episodes an evaluation plays; those in which a language model is asked count `ASKING` times"
     asking = {name for name, arm in study.arms.items() if arm.asks}
-    games, total = 1 + len(split_names(given.get("shift", ""))), given["episodes"]
+    games = 1 + len(split_names(given.get("shift", "")))
+    total = given["episodes"]
     for setting in settings_of_study(study):
         agents = agents_of(study, setting)
         if ",".join(path for paths in agents.values() for path in paths) == given["checkpoint"]:

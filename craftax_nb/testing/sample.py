@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import ChainStep, run_chain
+from ..lm.cadence import spacing
 from ..lm.live import Labeller
 from ..nets.agent import Agent, load_agent, save_agent
 from ..online.ppo import PPO, init
@@ -161,7 +162,7 @@ def with_hidden_states(
     "The record with hidden states for what a plain agent saw, so that agents that read them can value its states too"
     if record.hidden_state is not None:
         return record
-    step, cadence = np.arange(len(record.codes)), labeller.recipe.cadence
+    step, cadence = np.arange(len(record.codes)), spacing(labeller.recipe.cadence)
     hidden_state = labeller(record.codes[::cadence])
     return record._replace(hidden_state=hidden_state[step // cadence], hidden_age=(step % cadence).astype(np.int32))
 

@@ -118,7 +118,8 @@ BOARD_STYLE = """
 class Board(anywidget.AnyWidget):
     "A picture with tiles, or a drawing with a cursor"
 
-    _esm, _css = BOARD_MODULE, BOARD_STYLE
+    _esm = BOARD_MODULE
+    _css = BOARD_STYLE
     picture = traitlets.Bytes(b"").tag(sync=True)  # a PNG file
     grid = traitlets.List([0, 0, 1]).tag(sync=True)  # rows and columns to click on, rows in the whole picture
     mark = traitlets.List([-1, -1]).tag(sync=True)  # the outlined tile
@@ -151,7 +152,8 @@ def on_tile(
     rows, columns, total = self.grid
 
     def inside(x, y, _, meant):
-        row, column = int(y * total), int(x * columns)
+        row = int(y * total)
+        column = int(x * columns)
         if 0 <= row < rows and 0 <= column < columns:
             callback(row, column, meant)
 

@@ -87,7 +87,8 @@ def do(
     if what and len(versions) > 1 and versions[-1][3] == what:
         self.versions = versions[:-1]
     try:
-        before, state = self.codes, function(self.state)
+        before = self.codes
+        state = function(self.state)
         after = np.asarray(encode_state(state))
         lit = ((before == DARK) & (after != DARK))[ObsSpec.of(after).slices["blocks"]]
         if self.rebuilt and lit.any():
@@ -140,7 +141,8 @@ def what_is(
     "What lies on a tile from the top down, for example: zombie on grass"
     parts = unpack(codes)
     row, column = (x + n // 2 for x, n in zip(where, parts.spec.map_shape, strict=True))
-    block, item = parts.blocks[row, column], parts.items[row, column]
+    block = parts.blocks[row, column]
+    item = parts.items[row, column]
     names = [parts.spec.mob_names[i] for i in parts.mob_id[parts.mob_tile == row * parts.spec.map_shape[1] + column]]
     names += ["you"] * (tuple(where) == (0, 0)) + [word(parts.spec.item_names[item])] * bool(item)
     return " on ".join([*names, "darkness" if block == DARK else word(parts.spec.block_names[block])])
@@ -192,7 +194,10 @@ class Editor(widgets.VBox):
         spec: ObsSpec,
         changed: Callable,  # () -> None, after each edit
     ):
-        self.spec, self.changed, self.quiet, self.editing = spec, changed, False, None
+        self.spec = spec
+        self.changed = changed
+        self.quiet = False
+        self.editing = None
         super().__init__([self._tile_controls(), self._buttons(), self._message(), self._number_controls()])
         self.add_class("craftax-editor")
         self._connect()
@@ -221,7 +226,8 @@ def _buttons(self: Editor) -> widgets.Widget:
     for tool in (self.kind, self.name, self.way):
         tool.add_class("craftax-tool")
     button = lambda name, key: widgets.Button(description=name, tooltip=f"key {key}", layout={"width": "58px"})
-    self.undo, self.reset = button("undo", "u"), button("reset", "r")
+    self.undo = button("undo", "u")
+    self.reset = button("reset", "r")
     return widgets.HBox([self.name, self.way, self.undo, self.reset], layout={"flex_flow": "row wrap"})
 
 
@@ -235,7 +241,8 @@ def _message(self: Editor) -> widgets.Widget:
 def _number_controls(self: Editor) -> widgets.Widget:
     "Sliders for needs, and one for any other number"
     names = [name for name in SLIDERS if name in self.spec.scalar_names]
-    self.sliders, auto = {name: _slider(name) for name in names}, {"width": "auto"}
+    self.sliders = {name: _slider(name) for name in names}
+    auto = {"width": "auto"}
     style = {"description_width": "52px"}
     self.facing = widgets.Dropdown(description="facing", options=list(DIRECTIONS), layout=auto, style=style)
     rest = [name for name in self.spec.scalar_names if name not in (*names, "direction")]
@@ -260,7 +267,8 @@ def _connect(self: Editor) -> None:
 @patch
 def attach(self: Editor, editing: Editing) -> None:
     "Shows another state"
-    self.editing, self.message.value = editing, ""
+    self.editing = editing
+    self.message.value = ""
     self.refresh()
     self._offer()
 
@@ -270,7 +278,8 @@ def refresh(self: Editor) -> None:
     "Sets the controls to the numbers of the state"
     if self.editing is None:
         return
-    state, parts = self.editing.state, unpack(self.editing.codes)
+    state = self.editing.state
+    parts = unpack(self.editing.codes)
     self.quiet = True
     try:
         for name, slider in (*self.sliders.items(), (self.other.value, self.number)):
@@ -323,7 +332,8 @@ def clicked(
     meant: bool = True,  # whether the map had the focus, or a tool was chosen just before
 ) -> None:
     "Puts, removes or names what lies on the clicked tile; a click that only gave the map the focus edits nothing"
-    kind, name = self.kind.value, self.name.value
+    kind = self.kind.value
+    name = self.name.value
     if not meant and kind != "look":
         does = "take away what lies there" if kind == "nothing" else f"put {word(name)} there" if name else "do nothing"
         self.message.value = tag("", f"the map has the keys now; click a tile to {does}")

@@ -32,7 +32,9 @@ class SharedLabeller:
     "A labeller that several threads use, one at a time"
 
     def __init__(self, labeller, lock):
-        self.labeller, self.lock, self.recipe = labeller, lock, getattr(labeller, "recipe", None)
+        self.labeller = labeller
+        self.lock = lock
+        self.recipe = getattr(labeller, "recipe", None)
 
     def __call__(self, codes: np.ndarray, *past: np.ndarray) -> np.ndarray:
         "Hidden states of codes, as `lm.live.Labeller` gives them"
@@ -56,11 +58,17 @@ class Embedder:
         arrived: Callable,  # () -> None, called when a hidden state, or an error, has come
         make_labeller: Callable = load_labeller,  # recipe -> an object with a method `of_texts(texts) -> (n, dim)`
     ):
-        self.arrived, self.make_labeller = arrived, make_labeller
+        self.arrived = arrived
+        self.make_labeller = make_labeller
         self.labellers = {}  # by the recipe's hash
-        self.vectors, self.errors = {}, {}  # by the recipe's hash and the text
-        self.queue, self.thread, self.loop, self.news = [], None, _running_loop(), False
-        self.lock, self.model_lock = threading.Lock(), threading.RLock()
+        self.vectors = {}
+        self.errors = {}  # by the recipe's hash and the text
+        self.queue = []
+        self.thread = None
+        self.loop = _running_loop()
+        self.news = False
+        self.lock = threading.Lock()
+        self.model_lock = threading.RLock()
 
     def labeller(self, recipe: Recipe) -> SharedLabeller:
         "The labeller of a recipe, which is loaded when it is first needed"
@@ -77,7 +85,7 @@ class Embedder:
         "Why a text can't be embedded, empty where nothing went wrong"
         return self.errors.get((recipe.hash, text), "")
 
-
+# %% ../../nbs/widgets/embedder.ipynb #6c99f65b
 def _running_loop():
     "The event loop of this thread, as a kernel's cells and widgets have one; None in a script"
     with suppress(RuntimeError):
@@ -92,7 +100,8 @@ def want(
     "Has these texts embedded, instead of those that were wanted before and that the model hasn't begun to read"
     unknown = [(r, t) for r, t in texts if (r.hash, t) not in self.vectors and (r.hash, t) not in self.errors]
     with self.lock:
-        self.queue, self.loop = list(dict.fromkeys(unknown)), _running_loop() or self.loop
+        self.queue = list(dict.fromkeys(unknown))
+        self.loop = _running_loop() or self.loop
         if self.queue and self.thread is None:
             self.thread = threading.Thread(target=self._work, daemon=True)
             self.thread.start()

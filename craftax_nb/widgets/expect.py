@@ -69,20 +69,17 @@ class Expect(widgets.VBox):
         self,
         aged: Callable = lambda which, wait: (None, ""),  # the hidden state that an agent reads now, as `Words.aged`
     ):
-        self.aged, self.asked = aged, None
+        self.aged = aged
+        self.asked = None
         look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
         self.samples = widgets.IntSlider(3, 1, 8, description="futures", **look)
         self.steps = widgets.IntSlider(16, 1, 64, description="steps", **look)
         self.ask = widgets.Button(description="what does it expect?", button_style="primary", layout={"width": "190px"})
-        self.note, self.result, self.known = widgets.HTML(), widgets.HTML(), (None, None)
+        self.note = widgets.HTML()
+        self.result = widgets.HTML()
+        self.known = (None, None)
         super().__init__([self.ask, self.samples, self.steps, self.note, self.result])
         self.ask.on_click(lambda _: self.expect())
-
-    def show(self, trace: Trace, step: int, editing: Editing) -> None:
-        "Shows another state"
-        self.trace, self.step, self.editing, self.asked, self.result.value = trace, step, editing, None, ""
-        self.ask.disabled = self.reading is None
-        self.note.value = NO_MODEL if self.reading is None else ""
 
     @property
     def which(self) -> int | None:
@@ -94,6 +91,18 @@ class Expect(widgets.VBox):
     def reading(self) -> Reading | None:
         "The reading of the first agent with a world model; None without one"
         return None if self.which is None else self.trace.readings[self.which]
+
+# %% ../../nbs/widgets/expect.ipynb #1a57a9a4
+@patch
+def show(self: Expect, trace: Trace, step: int, editing: Editing) -> None:
+    "Shows another state"
+    self.trace = trace
+    self.step = step
+    self.editing = editing
+    self.asked = None
+    self.result.value = ""
+    self.ask.disabled = self.reading is None
+    self.note.value = NO_MODEL if self.reading is None else ""
 
 # %% ../../nbs/widgets/expect.ipynb #b5fc97aa
 @patch
@@ -120,7 +129,8 @@ def _same_hidden(one: Aged | None, other: Aged | None) -> bool:
 @patch
 def expect(self: Expect) -> None:
     "Imagines futures from the state that is shown, edits included, under the actions that were taken from there"
-    reading, episode = self.reading, self.trace.episode
+    reading = self.reading
+    episode = self.trace.episode
     horizon = min(self.steps.value, len(episode) - self.step)
     if horizon < 1:
         self.note.value = "The episode is over here: nothing was played after this state."
@@ -149,13 +159,16 @@ def follow(self: Expect) -> None:
     code, hidden = self.asked
     codes, now, _ = self.seen()
     if not np.array_equal(code, codes[-1]) or not _same_hidden(hidden, now):
-        self.asked, self.result.value, self.note.value = None, "", CHANGED
+        self.asked = None
+        self.result.value = ""
+        self.note.value = CHANGED
 
 # %% ../../nbs/widgets/expect.ipynb #58bcc1d8
 @patch
 def badge(self: Expect) -> str:  # "" below the 99th percentile, or without a world model
     "One sentence about a state that the world model didn't foresee"
-    reading, episode = self.reading, self.trace.episode
+    reading = self.reading
+    episode = self.trace.episode
     if reading is None:
         return ""
     if self.known[0] is not self.trace:

@@ -43,9 +43,11 @@ def answer(
     colour: str = AGENTS[0],
 ) -> Markup:
     "V beside the returns of the plays; with an edit, whether both changed the same way"
-    rows, conclusion = [], ""
+    rows = []
+    conclusion = ""
     for i, name in enumerate(("unedited", "edited")[: len(branches.value)]):
-        steps, died = f"{branches.lengths[i].mean():.0f}", f"{branches.terminated[i].mean():.0%}"
+        steps = f"{branches.lengths[i].mean():.0f}"
+        died = f"{branches.terminated[i].mean():.0%}"
         rows.append((name, f"{branches.value[i]:.2f}", _interval(branches.returns[i]), steps, died))
     if len(branches.value) == 2:
         row, conclusion = _comparison(branches)
@@ -61,8 +63,10 @@ def answer(
 
 def _comparison(branches: Branches) -> tuple[tuple, str]:
     "The table's row of changes from the unedited to the edited state, and a sentence: did V change as the returns did"
-    change, paired = branches.value[1] - branches.value[0], branches.returns[1] - branches.returns[0]
-    mean, half = paired.mean(), Z * paired.std(ddof=1) / np.sqrt(len(paired))
+    change = branches.value[1] - branches.value[0]
+    paired = branches.returns[1] - branches.returns[0]
+    mean = paired.mean()
+    half = Z * paired.std(ddof=1) / np.sqrt(len(paired))
     row = ("change", f"{change:+.2f}", f"{mean:+.2f} ± {half:.2f}", "", "")
     if abs(mean) <= half:
         return row, "the plays don't tell a change from chance: take more of them"
@@ -94,25 +98,36 @@ class Future(widgets.VBox):
         labeller: Callable,  # recipe -> a labeller
         standing: Callable,  # (number of the reading, whether for the edited state) -> `Standing`: memory, hidden state
     ):
-        self.played, self.labeller, self.standing, self.seed = played, labeller, standing, 0
+        self.played = played
+        self.labeller = labeller
+        self.standing = standing
+        self.seed = 0
         look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
         slider = lambda name, *numbers: widgets.IntSlider(*numbers, description=name, **look)
-        self.rollouts, self.steps = slider("plays", 32, 8, 256, 8), slider("most steps", 100, 10, 500, 10)
+        self.rollouts = slider("plays", 32, 8, 256, 8)
+        self.steps = slider("most steps", 100, 10, 500, 10)
         self.here = widgets.Button(description="play on from here", button_style="primary", layout={"width": "150px"})
         tooltip = "by the first agent; the first time compiles the game"
         self.fresh = widgets.Button(description="play an episode here", tooltip=tooltip, layout={"width": "160px"})
-        self.note, self.result = widgets.HTML(), widgets.HTML()
+        self.note = widgets.HTML()
+        self.result = widgets.HTML()
         super().__init__([widgets.HBox([self.here, self.fresh]), self.rollouts, self.steps, self.note, self.result])
         self.here.on_click(lambda _: self.play_on())
         self.fresh.on_click(lambda _: self.play_fresh())
 
-    def show(self, trace: Trace, step: int, editing: Editing) -> None:
-        "Shows another state"
-        self.trace, self.step, self.editing, self.result.value = trace, step, editing, ""
-        has_agent = trace.readings[0].agent is not None
-        self.here.disabled, self.fresh.disabled = editing.rebuilt or not has_agent, not has_agent
-        advice = ASK if has_agent else "give the inspector a checkpoint to play"
-        self.note.value = advice if editing.rebuilt else ""
+# %% ../../nbs/widgets/future.ipynb #6555ad81
+@patch
+def show(self: Future, trace: Trace, step: int, editing: Editing) -> None:
+    "Shows another state"
+    self.trace = trace
+    self.step = step
+    self.editing = editing
+    self.result.value = ""
+    has_agent = trace.readings[0].agent is not None
+    self.here.disabled = editing.rebuilt or not has_agent
+    self.fresh.disabled = not has_agent
+    advice = ASK if has_agent else "give the inspector a checkpoint to play"
+    self.note.value = advice if editing.rebuilt else ""
 
 # %% ../../nbs/widgets/future.ipynb #934cc501
 @patch
@@ -132,7 +147,9 @@ def play_on(self: Future) -> None:
 @patch
 def _branches(self: Future, which: int) -> Branches:
     "One agent's plays from the unedited state, and from the edited one; each begins with what the agent holds there"
-    agent, numbers, plays = self.trace.readings[which].agent, (self.rollouts.value, self.steps.value), []
+    agent = self.trace.readings[which].agent
+    numbers = (self.rollouts.value, self.steps.value)
+    plays = []
     labeller = self.labeller(agent.recipe) if agent.spec.hidden_dim else None
     states = {False: self.trace.states[self.step]} | ({True: self.editing.state} if self.editing.edits else {})
     for edited, state in states.items():
@@ -157,5 +174,6 @@ def play_fresh(self: Future) -> None:
     except Exception as e:  # shown in the tab; the inspector goes on
         self.note.value = failure(e)
         return
-    self.seed, self.note.value = self.seed + 1, ""
+    self.seed = self.seed + 1
+    self.note.value = ""
     self.played(played, reading.agent)

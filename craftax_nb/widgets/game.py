@@ -44,7 +44,8 @@ def _episode(
 ) -> Episode:
     "The logged episode as a data set stores it"
     columns = {name: np.ascontiguousarray(rows[name][1:]) for name in ("action", "reward", "terminated", "truncated")}
-    codes, achievements = rows["codes"], rows["unlocked"][1:]
+    codes = rows["codes"]
+    achievements = rows["unlocked"][1:]
     return to_episode(Record(codes=codes[:-1], last_codes=codes[-1], achievements=achievements, **columns))
 
 # %% ../../nbs/widgets/game.ipynb #c58d97b5
@@ -120,7 +121,8 @@ class EpisodeLog:
         with _folder_lock(folder):
             rescue(folder)
             self.number = _next_number(folder)
-            self.shard, self.log = f"shard-{self.number:09d}", folder / f"playing-{self.number:09d}.log"
+            self.shard = f"shard-{self.number:09d}"
+            self.log = folder / f"playing-{self.number:09d}.log"
             self.lock = _log_lock(self.log)
             self.lock.acquire()
             self.file = self.log.open("xb", buffering=0)
@@ -156,7 +158,8 @@ def add(self: EpisodeLog, **columns) -> None:  # those of `_row`
 @patch
 def _write(self: EpisodeLog, data: bytes) -> None:
     "Appends all of the data or nothing"
-    start, written = self.file.tell(), 0
+    start = self.file.tell()
+    written = 0
     try:
         written = self.file.write(data)
     finally:
@@ -198,7 +201,10 @@ class Game:
         world: World,
         seed: int = 0,  # decides the worlds, with the number of the episode
     ):
-        self.folder, self.world, self.seed, self.episode = resolve(folder), world, seed, None
+        self.folder = resolve(folder)
+        self.world = world
+        self.seed = seed
+        self.episode = None
         self.person = PersonPolicy(world)
         self.folder.mkdir(parents=True, exist_ok=True)
         with _folder_lock(self.folder):
@@ -209,23 +215,30 @@ class Game:
         self.new()
         jax.block_until_ready(self._next(np.zeros(1, np.int32)))  # compiled before the first key
 
-    def new(self) -> None:
-        "Saves the episode as it stands and begins another in a new world"
-        self.save()
-        self.episode = EpisodeLog(self.folder, self.world, self.seed)
-        self.shard = self.episode.shard
-        world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.episode.number))
-        self.state = self.world.reset_many(world_key, 1)
-        self.codes = np.asarray(_observe(self.state, world=self.world))[0]
-        self.step, self.total, self.over = 0, 0.0, ""  # steps played; return; how the episode ended, "" while it runs
-        self.last = "", 0.0, []  # the last action, its reward, and the achievements that it unlocked
-        self.unlocked = np.zeros(len(self.world.achievement_names), bool)
-        self.episode.add(codes=self.codes, action=0, reward=0, terminated=False, truncated=False, unlocked=False)
+# %% ../../nbs/widgets/game.ipynb #f22b0a22
+@patch
+def new(self: Game) -> None:
+    "Saves the episode as it stands and begins another in a new world"
+    self.save()
+    self.episode = EpisodeLog(self.folder, self.world, self.seed)
+    self.shard = self.episode.shard
+    world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.episode.number))
+    self.state = self.world.reset_many(world_key, 1)
+    self.codes = np.asarray(_observe(self.state, world=self.world))[0]
+    self.step = 0
+    self.total = 0.0
+    self.over = ""  # steps played; return; how the episode ended, "" while it runs
+    self.last = "", 0.0, []  # the last action, its reward, and the achievements that it unlocked
+    self.unlocked = np.zeros(len(self.world.achievement_names), bool)
+    self.episode.add(codes=self.codes, action=0, reward=0, terminated=False, truncated=False, unlocked=False)
 
-    def save(self) -> Path | None:
-        "Writes the episode as a shard, marked as cut if it was still running; None where no step was played"
-        episode, self.episode = self.episode, None
-        return episode.save() if episode else None
+# %% ../../nbs/widgets/game.ipynb #23f005df
+@patch
+def save(self: Game) -> Path | None:
+    "Writes the episode as a shard, marked as cut if it was still running; None where no step was played"
+    episode = self.episode
+    self.episode = None
+    return episode.save() if episode else None
 
 # %% ../../nbs/widgets/game.ipynb #2f9e5e5e
 @patch
@@ -255,7 +268,10 @@ def _note(self: Game, action: int, state, out) -> None:
     "Updates the numbers that the page shows after a step"
     is_new = out.achievements & ~self.unlocked
     new = [name for name, unlocked in zip(self.world.achievement_names, is_new, strict=True) if unlocked]
-    self.state, self.codes, self.unlocked = state, out.codes, out.achievements
-    self.step, self.total = self.step + 1, self.total + float(out.reward)
+    self.state = state
+    self.codes = out.codes
+    self.unlocked = out.achievements
+    self.step = self.step + 1
+    self.total = self.total + float(out.reward)
     self.last = self.world.action_names[action], float(out.reward), new
     self.over = "dead" if out.terminated else "time is up" if out.truncated else ""

@@ -41,15 +41,14 @@ class Keep(widgets.VBox):
         suite: str | Path,  # a folder of saved states
         current: Callable,  # () -> Trace, Scene, Editing
     ):
-        self.folder, self.current = folder, current
+        self.folder = folder
+        self.current = current
         self.suite = _text_field("suite", str(suite))
         self.name = _text_field("name", hint="for example: zombie close")
         self.about = _text_field("note")
         self.save = _button("save to the suite", "probe_values takes the folder as a suite of its own")
-        self.png, self.csv = (
-            _button("picture (PNG)", "the state"),
-            _button("tables (CSV)", "the episode, and the state"),
-        )
+        self.png = _button("picture (PNG)", "the state")
+        self.csv = _button("tables (CSV)", "the episode, and the state")
         self.note = widgets.HTML()
         super().__init__(
             [

@@ -44,11 +44,13 @@ def play_here(
     progress: Callable = lambda step: None,  # called with the number of each step
 ) -> Record:  # (T, ...) of one episode, with its T + 1 states
     "Plays one episode and keeps every state; ValueError where an agent that reads hidden states has no labeller"
-    reader, key = Reader(agent, labeller), jax.random.key(seed)
+    reader = Reader(agent, labeller)
+    key = jax.random.key(seed)
     player = EpisodePlayer(agent, world, seed, 1, reader, LIVE_COLUMNS)
     player.put(0, [0], player.start(world.reset_many(key, 1), key[None]), [0])
     player.slot_episode[0] = 0
-    states, parts = [_state(player)], []
+    states = [_state(player)]
+    parts = []
     while len(parts) < max_steps and np.asarray(player.blocks[0].alive)[0]:
         if reader.due(len(parts)):
             player.query()
@@ -68,7 +70,8 @@ def hidden_states_along(
     record: Record,  # of one episode
 ) -> tuple[np.ndarray | None, np.ndarray | None]:  # (T + 1, hidden_dim) float32, (T + 1,) int; None if it reads none
     "The hidden states that the agent held, one for each observation of the episode, and their ages in steps"
-    hidden, ages = record.hidden_state, record.hidden_age
+    hidden = record.hidden_state
+    ages = record.hidden_age
     return (None, None) if hidden is None else (np.concatenate([hidden, hidden[-1:]]), np.append(ages, ages[-1] + 1))
 
 # %% ../../nbs/widgets/live.ipynb #0761ea4a
@@ -79,7 +82,9 @@ class StoredStates(Sequence):
     "The T + 1 states of an episode, unpacked when the first of them is asked for"
 
     def __init__(self, packed: bytes, template):  # template: a state of the same game
-        self.packed, self.template, self.rows = packed, template, None
+        self.packed = packed
+        self.template = template
+        self.rows = None
 
     def __len__(self) -> int:
         return int.from_bytes(self.packed[:4], "little")
@@ -134,7 +139,8 @@ def save_played(
     env_name: str,
 ) -> None:
     "Writes an episode with its states, whole or not at all; a hidden state is stored once for all steps that hold it"
-    record, about = played.record, {"title": played.title, "recipe_hash": played.recipe_hash, "env_name": env_name}
+    record = played.record
+    about = {"title": played.title, "recipe_hash": played.recipe_hash, "env_name": env_name}
     arrays = {name: getattr(record, name) for name in STORED}
     if record.hidden_state is not None:
         asked = np.flatnonzero(record.hidden_age == 0)
@@ -147,8 +153,10 @@ def save_played(
 def load_played(path: Path) -> Played:
     "Loads an episode with its states; ValueError where the states are of another version of the game"
     with np.load(path) as saved:
-        about, arrays = json.loads(str(saved["about"])), {name: saved[name] for name in STORED}
-        packed, asked = saved["states"].tobytes(), saved["asked"] if "asked" in saved.files else None
+        about = json.loads(str(saved["about"]))
+        arrays = {name: saved[name] for name in STORED}
+        packed = saved["states"].tobytes()
+        asked = saved["asked"] if "asked" in saved.files else None
         hidden = None if asked is None else saved["hidden"].astype(np.float32)
     if asked is not None:
         steps = np.arange(len(arrays["action"]))

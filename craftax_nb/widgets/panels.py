@@ -21,7 +21,10 @@ __all__ = ['AGENTS', 'RETURN', 'MARK', 'FALL', 'RISE', 'NO_BELONGINGS', 'PLAYER_
 
 # %% ../../nbs/widgets/panels.ipynb #eb0bb4b8
 AGENTS = ("#2f80ed", "#b05ce6")  # of the first agent and the second
-RETURN, MARK, FALL, RISE = "#e07b39", "#27ae60", "#e2574c", "#27ae60"
+RETURN = "#e07b39"
+MARK = "#27ae60"
+FALL = "#e2574c"
+RISE = "#27ae60"
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +177,8 @@ def _about(reading: Reading, answer: Answer, before: float) -> list[Markup | str
     if answer.stale:
         note = f": {answer.note}" if answer.note else ""
         return [tag("", tag("b", source, style=f"color:{RETURN}"), note)]
-    lines, unedited = [source], answer.unedited
+    lines = [source]
+    unedited = answer.unedited
     if reading.lacking and reading.memories:
         lines.append("of the steps before it remembers the states alone, as none of their hidden states are recorded")
     if np.isfinite(unedited) and not abs(unedited - before) < 5e-4:
@@ -198,7 +202,8 @@ def bars_html(
     top: int = 8,  # actions
 ) -> Markup:
     "The likeliest actions of each agent, and which one was played"
-    step, names = scene.step, trace.world.action_names
+    step = scene.step
+    names = trace.world.action_names
     played = int(trace.episode.action[step]) if step < len(trace.episode) else -1
     policies = []  # of each agent: probabilities now and of the unedited state, colour, style of a stale one
     for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
@@ -216,9 +221,11 @@ def bars_html(
 # %% ../../nbs/widgets/panels.ipynb #04dd5a08
 def _action_row(name: str, action: int, policies: list[tuple]) -> Markup:
     "One action: a bar, a probability and a change in percentage points for each agent"
-    numbers, bars = [], []
+    numbers = []
+    bars = []
     for probs, before, colour, stale in policies:
-        p, was = float(probs[action]), float(before[action])
+        p = float(probs[action])
+        was = float(before[action])
         bars.append(_bar(p, was, colour + stale))
         numbers.append(tag("td", f"{p:.1%}", style=f"color:{colour};text-align:right{stale}"))
         numbers.append(tag("td", _change(100 * (p - was), 1), style="text-align:right;min-width:34px"))
@@ -226,7 +233,9 @@ def _action_row(name: str, action: int, policies: list[tuple]) -> Markup:
     return tag("tr", first, tag("td", bars, style="width:40%"), numbers)
 
 # %% ../../nbs/widgets/panels.ipynb #cae77ac8
-WIDE, HIGH, LINE = 850, 130, 13  # width and height of the timeline without the achievements, and a line of these
+WIDE = 850
+HIGH = 130
+LINE = 13  # width and height of the timeline without the achievements, and a line of these
 
 
 def x_of(trace: Trace, step: int) -> float:
@@ -278,15 +287,19 @@ def legend_html(trace: Trace) -> Markup:
 # %% ../../nbs/widgets/panels.ipynb #d9475b88
 def _achievements(trace: Trace, lines: int = 4) -> list[Markup]:
     "A dot for each achievement, with its name where there is room on one of the lines"
-    dots, ends = [], [0.0] * lines
+    dots = []
+    ends = [0.0] * lines
     for step, name in trace.events:
-        x, width = x_of(trace, step), 12 + 6.4 * len(name)
+        x = x_of(trace, step)
+        width = 12 + 6.4 * len(name)
         line = next((i for i in range(lines) if ends[i] <= x - 5 and x + width <= WIDE), None)
-        text, y = "", HIGH + 8 + LINE * (line or 0)
+        text = ""
+        y = HIGH + 8 + LINE * (line or 0)
         if line is not None:
             ends[line] = x + width
             text = tag("text", plain(name), x=f"{x + 6:.1f}", y=f"{y + 3.5:.1f}", fill="currentColor")
-        title, dot = tag("title", f"{step}: {plain(name)}"), tag("circle", cx=f"{x:.1f}", cy=y, r=4, fill=MARK)
+        title = tag("title", f"{step}: {plain(name)}")
+        dot = tag("circle", cx=f"{x:.1f}", cy=y, r=4, fill=MARK)
         dots.append(tag("g", title, dot, text, data_step=step, style="cursor:pointer"))
     return dots
 
@@ -297,7 +310,8 @@ def timeline_html(
     "V and return-to-go over the episode, and its achievements"
     lines, high, low, zero = _lines(trace)
     label = lambda y, value: tag("text", _number(value)[:-1], x=37, y=y, text_anchor="end", fill="currentColor")
-    height, style = HIGH + 4 * LINE + 6, "font-family:sans-serif;display:block"
+    height = HIGH + 4 * LINE + 6
+    style = "font-family:sans-serif;display:block"
     at = {"x1": 42, "x2": WIDE - 10, "y1": f"{zero:.1f}", "y2": f"{zero:.1f}"}
     axis = tag("line", **at, stroke="currentColor", opacity=0.3)
     look = {"stroke": "currentColor", "stroke_width": 1.3, "opacity": 0.75}

@@ -6,20 +6,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from ..data.dataset import Dataset
-from ..nets.agent import Agent
 from .panels import AGENTS, MARK, RETURN, Scene, plain, scene_of
-from .trace import Trace, shown_discount, trace_episode
+from .trace import Trace
 from ..world.draw import draw
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['picture', 'static_picture', 'steps_table', 'state_table']
+__all__ = ['picture', 'steps_table', 'state_table']
 
 # %% ../../nbs/widgets/picture.ipynb #fe4267bd
 def picture(
@@ -61,7 +58,8 @@ def _draw_policy(axes, trace: Trace, scene: Scene, top: int = 8) -> None:
         return
     best = np.argsort(-known[0][0], kind="stable")[:top][::-1]
     played = int(trace.episode.action[scene.step]) if scene.step < len(trace.episode) else -1
-    height, at = 0.75 / len(known), np.arange(top)
+    height = 0.75 / len(known)
+    at = np.arange(top)
     for i, (probs, name, colour, alpha) in enumerate(known):
         y = at + height * (len(known) / 2 - 0.5 - i)
         axes.barh(y, probs[best], height, color=colour, label=name, alpha=alpha)
@@ -83,29 +81,19 @@ def _draw_values(axes, trace: Trace, scene: Scene) -> None:
     for value, colour in zip(trace.cut_values, AGENTS, strict=False):
         axes.plot(len(trace) - 1, value, "D", color=colour, ms=5, label=name, clip_on=False)
         name = None  # once in the legend
-    steps, bottom = [step for step, _ in trace.events], axes.get_ylim()[0]
+    steps = [step for step, _ in trace.events]
+    bottom = axes.get_ylim()[0]
     axes.plot(steps, [bottom] * len(steps), "o", color=MARK, ms=4, label="achievements", clip_on=False)
     axes.axvline(scene.step, color="0.3", lw=1)
     to_go = f"return-to-go {trace.return_to_go[scene.step]:.2f}"
     axes.set_xlabel(f"step {scene.step}: V {', '.join(texts)}; {to_go}", fontsize=8)
     axes.legend(fontsize=6.5, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 0.98))
 
-# %% ../../nbs/widgets/picture.ipynb #a467842e
-def static_picture(
-    dataset: Dataset,
-    agents: Sequence[Agent] = (),
-    episode: int = 0,
-    step: int = 0,
-    gamma: float = 0.0,  # discount of the return-to-go; 0: the first agent's
-):  # a matplotlib figure
-    "A picture of the inspector at one step; IndexError or ValueError for an unknown episode or step"
-    trace = trace_episode(dataset, episode, agents, shown_discount(gamma, agents))
-    return picture(trace, scene_of(trace, step))
-
 # %% ../../nbs/widgets/picture.ipynb #3392f70d
 def steps_table(trace: Trace) -> pd.DataFrame:
     "One row a state of the episode: the action there, its reward and achievements, and each agent's V"
-    e, unlocked = trace.episode, {}
+    e = trace.episode
+    unlocked = {}
     for step, name in trace.events:
         unlocked.setdefault(step, []).append(name)
     columns = {

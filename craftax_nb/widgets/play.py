@@ -97,7 +97,8 @@ SIGNS = {"ArrowUp": "↑", "ArrowLeft": "←", "ArrowDown": "↓", "ArrowRight":
 
 def key_table(keys: dict[str, str]) -> Markup:
     "The keys of each action"
-    style, signs = "border:1px solid currentColor;border-radius:3px;padding:0 4px", {}
+    style = "border:1px solid currentColor;border-radius:3px;padding:0 4px"
+    signs = {}
     for key, action in keys.items():
         signs.setdefault(action, []).append(tag("kbd", SIGNS.get(key, key), style=style))
     whole = "break-inside:avoid"
@@ -157,7 +158,8 @@ SCREEN_STYLE = """
 class Screen(anywidget.AnyWidget):
     "Shows a picture, and sends the keys that were pressed: `on_msg` with {'key': name}"
 
-    _esm, _css = SCREEN_MODULE, SCREEN_STYLE
+    _esm = SCREEN_MODULE
+    _css = SCREEN_STYLE
     picture = traitlets.Bytes(b"").tag(sync=True)  # a PNG file
     pictures = traitlets.Int(0).tag(sync=True)  # how many pictures there have been
     taken = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the keys that are sent
@@ -209,7 +211,9 @@ class Player(widgets.VBox):
     "A game to play in JupyterLab; `player` makes one"
 
     def __init__(self, game: Game, keys: dict[str, str], text_format: str = "filtered"):
-        self.game, self.actions, self.text_format = game, keys, text_format
+        self.game = game
+        self.actions = keys
+        self.text_format = text_format
         self.saved = ""  # where the episode before this one was saved, in words
         columns = game.world.spec.map_shape[1]
         self.tile = 2 * (220 // columns)
@@ -225,7 +229,8 @@ def _side(self: Player) -> widgets.Widget:
     "The widgets beside the picture: status, text, a note to write, and buttons"
     self.status, self.text = (widgets.HTML(layout={"width": "100%"}) for _ in range(2))
     self.note = widgets.Text(placeholder="what matters here", layout={"width": "auto"})
-    step, episode = "Marks this state as an example, with the note", "Marks the whole episode, with the note"
+    step = "Marks this state as an example, with the note"
+    episode = "Marks the whole episode, with the note"
     new = "Saves the episode as it stands, marked as cut, and begins another"
     self.step_button = _play_button("★ golden step", step, lambda: self.mark(self.game.step))
     self.episode_button = _play_button("★ golden episode", episode, lambda: self.mark(None))
@@ -295,7 +300,8 @@ def still(view: Player):  # a matplotlib figure
     "A figure of the player widget, for readers without a kernel"
     import matplotlib.pyplot as plt
 
-    game, signs = view.game, {}
+    game = view.game
+    signs = {}
     for key, action in view.actions.items():
         signs.setdefault(plain(action), []).append(SIGNS.get(key, key))
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), dpi=64, width_ratios=(1, 1.3), layout="constrained")

@@ -58,10 +58,19 @@ class PromptDesk(widgets.VBox):
         suite: str | Path = "runs/suites/inspector",  # states that the inspector saved; may be missing
         answer_tokens: int = 32,
     ):
-        self.dataset, self.engine, self.recipe, self.text_format = dataset, engine, recipe, text_format
-        self.world, self.folder, self.answer_tokens = World(dataset.env_name), folder, answer_tokens
-        self.golden, self.saved = golden_states(dataset), _saved_states(suite, dataset)
-        self.shift, self.answer, self.quiet, self.editing = None, None, False, None
+        self.dataset = dataset
+        self.engine = engine
+        self.recipe = recipe
+        self.text_format = text_format
+        self.world = World(dataset.env_name)
+        self.folder = folder
+        self.answer_tokens = answer_tokens
+        self.golden = golden_states(dataset)
+        self.saved = _saved_states(suite, dataset)
+        self.shift = None
+        self.answer = None
+        self.quiet = False
+        self.editing = None
         super().__init__(self._arrange(prompt))
         for name in ("craftax-inspector", "craftax-prompts"):
             self.add_class(name)
@@ -122,7 +131,8 @@ def _texts(self: PromptDesk, prompt: str) -> widgets.Widget:
     versions = list(dict.fromkeys([prompt, *play_prompts(), *prompt_versions()]))
     self.version = widgets.Dropdown(options=versions, description="version", style={"description_width": "54px"})
     self.choice = widgets.ToggleButtons(options=["score", "choose", "think"], style={"button_width": "auto"})
-    self.system, self.observation = _area("system text", 9), _area("observation", 5)
+    self.system = _area("system text", 9)
+    self.observation = _area("observation", 5)
     self.ask_button = widgets.Button(description="ask", tooltip="asks the language model", button_style="primary")
     self.own_text = widgets.Button(description="the state's own text", layout={"width": "150px"})
     label = lambda text: widgets.HTML(tag("b", text))
@@ -137,7 +147,8 @@ def _versions(self: PromptDesk) -> widgets.Widget:
     self.name = widgets.Text(description="name", placeholder="for example: play-2", style={"description_width": "54px"})
     self.keep_button = widgets.Button(description="keep as a version", layout={"width": "150px"})
     self.try_button = widgets.Button(description=f"try on {len(self.golden)} states", layout={"width": "150px"})
-    self.kept, self.table = widgets.HTML(layout=FULL_WIDTH), widgets.HTML(layout=FULL_WIDTH)
+    self.kept = widgets.HTML(layout=FULL_WIDTH)
+    self.table = widgets.HTML(layout=FULL_WIDTH)
     buttons = widgets.HBox([self.keep_button, self.try_button], layout={"flex_flow": "row wrap"})
     return widgets.VBox([self.name, buttons, self.kept, self.table])
 
@@ -173,7 +184,8 @@ def _go(self: PromptDesk) -> None:
     self.quiet = True
     self.step.disabled = kind != "episode"
     last = len(self.dataset.episode(number)) if kind == "episode" else 0
-    self.step.max, self.step.value = last, last // 2
+    self.step.max = last
+    self.step.value = last // 2
     self.quiet = False
     self._show()
 
@@ -310,7 +322,8 @@ def shifts(self: PromptDesk) -> dict[str, float]:
         texts = observation_texts(np.stack([state.codes for state in self.golden]), self.recipe.text_format)
         self.shift = HiddenShift(self.engine, self.recipe, texts)
     own = observation_texts(self.state.codes[None], self.recipe.text_format)
-    system, now = self._filled(self.system.value), [self.observation.value]
+    system = self._filled(self.system.value)
+    now = [self.observation.value]
     parts = {"by the prompt": (own, system), "by the observation": (now, None), "by both": (now, system)}
     return {name: float(self.shift.of(*part, own)[0]) for name, part in parts.items()}
 
@@ -323,7 +336,8 @@ def keep(self: PromptDesk) -> None:
     file = show_path(new_prompt(resolve(self.folder) / f"{name}.md", self.system.value))
     text = self.system.value
     self.version.options = (*self.version.options, file)
-    self.version.value, self.system.value = file, text
+    self.version.value = file
+    self.system.value = text
     use = f"wrote {file}; play with it: papermill nbs/play_llm.ipynb runs/out.ipynb -p prompt {file}"
     self.kept.value = tag("div", use)
 
@@ -332,13 +346,15 @@ def keep(self: PromptDesk) -> None:
 def try_states(self: PromptDesk) -> None:
     "Asks about the kept states with the system text in the box, and with the version it began from"
     texts = observation_texts(np.stack([state.codes for state in self.golden]), self.text_format)
-    before, total = self._version_text(self.version.value), 2 * len(texts)
+    before = self._version_text(self.version.value)
+    total = 2 * len(texts)
 
     def each(done):
         self.kept.value = tag("i", f"{done} of {total} answers")
 
     table = compare_prompts(self._ask, self.golden, texts, self.system.value, before, self.world, each)
-    self.comparison, note = table, ""
+    self.comparison = table
+    note = ""
     if self.system.value == before:
         note = f" The text is that of {self.version.value}, so nothing can have changed."
     self.kept.value = tag("div", comparison_sentence(table) + note, class_="craftax-compared")

@@ -15,6 +15,7 @@ from ..data.dataset import Dataset
 from ..data.returns import returns_to_go
 from ..data.shards import Episode
 from ..labelling.store import LabelError, load_labels
+from ..lm.cadence import Cadence, spacing
 from ..nets.agent import Agent, check_have_values
 from ..nets.hidden import Aged, aged
 from ..nets.rssm import with_action
@@ -66,7 +67,10 @@ def evaluate(
     actions: np.ndarray = (),  # (up to n,) int, taken in the first states, which a world model remembers
 ) -> tuple[np.ndarray, np.ndarray, list]:  # policy (n, actions), values (n,), memory before each block
     "Policies and values at the states of an episode; a recurrent agent remembers those before"
-    memory, memories, parts, n = agent.initial(1), [], [], len(codes)
+    memory = agent.initial(1)
+    memories = []
+    parts = []
+    n = len(codes)
     rows = _padded((codes, aged(hidden, ages), _for_states(actions, n)))
     for i in range(0, n, BLOCK_SIZE):
         block = jax.tree.map(lambda x, i=i: x[i : i + BLOCK_SIZE], rows)
@@ -89,7 +93,8 @@ def episode_labels(
     if not agent.spec.hidden_dim:
         return None, None
     labels = load_labels(dataset, agent.recipe.hash)
-    start, length = int(dataset.start[number]), int(dataset.length[number])
+    start = int(dataset.start[number])
+    length = int(dataset.length[number])
     rows = np.append(labels.pointer[start : start + length], -1)
     last = np.maximum.accumulate(np.where(rows >= 0, np.arange(length + 1), -1))
     if last[-1] < 0:
@@ -102,10 +107,10 @@ def episode_labels(
 
 def label_ages(
     rows: np.ndarray,  # (n,) int, the step whose label each state of an episode takes
-    cadence: int,  # of the recipe: only states whose step is a multiple of it are labelled; the steps after share that
+    cadence: Cadence,  # of the recipe: which steps are labelled (`lm.cadence`); the steps after share that label
 ) -> np.ndarray:  # (n,) int, steps
     "How long before each state the text of its label was seen"
-    return np.arange(len(rows)) - (rows - rows % cadence)
+    return np.arange(len(rows)) - (rows - rows % spacing(cadence))
 
 # %% ../../nbs/widgets/trace.ipynb #323a7f78
 def mean_hidden(
@@ -256,7 +261,8 @@ def trace_episode(
 ) -> Trace:
     "Agents over a whole episode of a data set; ValueError where one was trained for the other game"
     check_games(dataset.env_name, agents)
-    episode, readings = dataset.episode(number), []
+    episode = dataset.episode(number)
+    readings = []
     for agent in agents:
         try:
             readings.append(read(agent, episode, *episode_labels(dataset, agent, number)))
@@ -301,7 +307,8 @@ def _judge_with_memory(trace: Trace, reading: Reading, step: int, codes: np.ndar
         before = reading.aged(start, step)
         hidden = _padded(Aged(*(np.concatenate(pair) for pair in zip(before, hidden, strict=True))))
     block = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
-    memory, first = reading.memories[start // BLOCK_SIZE], np.arange(BLOCK_SIZE) + start == 0
+    memory = reading.memories[start // BLOCK_SIZE]
+    first = np.arange(BLOCK_SIZE) + start == 0
     actions = _padded(_for_states(trace.episode.action[start:step], step + 1 - start))
     *out, _ = _apply_along(reading.agent, block, hidden, actions, memory, first)
     return _row(out, step - start)

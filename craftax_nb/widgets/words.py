@@ -14,6 +14,7 @@ import numpy as np
 from fastcore.basics import patch
 from markupsafe import Markup
 
+from ..lm.cadence import cadence_words
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
 from ..nets.hidden import Aged
@@ -76,7 +77,8 @@ class Words(widgets.VBox):
         changed: Callable,  # () -> None, when the agents read another hidden state
         make_labeller: Callable = load_labeller,  # recipe -> an object with a method `of_texts(texts) -> (n, dim)`
     ):
-        self.changed, self.embedder = changed, Embedder(self._arrived, make_labeller)
+        self.changed = changed
+        self.embedder = Embedder(self._arrived, make_labeller)
         self.asked = {}  # recipe's hash -> the text that the person asked about
         self.typed = False  # whether the text in the box was typed, and is not the state's own
         self.quiet = False  # whether controls change because the program sets them, not a person
@@ -87,8 +89,10 @@ class Words(widgets.VBox):
         tooltip = "asks the language model about the text above"
         self.embed = widgets.Button(description="embed this text", tooltip=tooltip, layout={"width": "130px"})
         self.restore = widgets.Button(description="the state's own text", layout={"width": "150px"})
-        self.note, self.about = widgets.HTML(), widgets.HTML()
-        title, buttons = widgets.HTML(tag("b", "hidden state")), widgets.HBox([self.embed, self.restore])
+        self.note = widgets.HTML()
+        self.about = widgets.HTML()
+        title = widgets.HTML(tag("b", "hidden state"))
+        buttons = widgets.HBox([self.embed, self.restore])
         super().__init__([title, self.menu, self.area, buttons, self.note, self.about])
         self.menu.observe(lambda _: self._choose(), "value")
         self.area.observe(lambda _: self._typed(), "value")
@@ -130,7 +134,10 @@ def show(
     fresh: bool,  # whether it is another step, so that a typed text and its hidden state are gone
 ) -> None:
     "Shows another state"
-    self.trace, self.step, self.codes, self.typed = trace, step, codes, self.typed and not fresh
+    self.trace = trace
+    self.step = step
+    self.codes = codes
+    self.typed = self.typed and not fresh
     self.edited = not np.array_equal(codes, trace.episode.codes[step])
     recipe = trace.readings[self.reading_agents[0]].agent.recipe if self.reading_agents else None
     self.quiet = True
@@ -150,7 +157,7 @@ def _about_recipe(recipe: Recipe | None) -> Markup:
     if recipe is None:
         return tag("i", "these agents read no text: choose one with language to see what its hidden state does")
     text = f"recipe {recipe.hash}: {recipe.model}, {recipe.text_format} text, prompt {recipe.prompt}, "
-    text += f"layer {recipe.layer}, {recipe.pooling} of {recipe.positions}, every {recipe.cadence} steps"
+    text += f"layer {recipe.layer}, {recipe.pooling} of {recipe.positions}, {cadence_words(recipe.cadence)}"
     return tag("span", text, style="opacity:.75")
 
 # %% ../../nbs/widgets/words.ipynb #b281a6c0
@@ -158,7 +165,8 @@ def _about_recipe(recipe: Recipe | None) -> Markup:
 def _typed(self: Words) -> None:
     "The text was edited by hand"
     if not self.quiet:
-        self.typed, self.note.value = True, "edited: embed it to see what it does"
+        self.typed = True
+        self.note.value = "edited: embed it to see what it does"
 
 # %% ../../nbs/widgets/words.ipynb #8f633567
 @patch
@@ -181,7 +189,9 @@ def ask(self: Words) -> None:
     for recipe in [self.trace.readings[i].agent.recipe for i in self.reading_agents]:
         own_text = text_of(self.trace, self.step, self.codes, recipe)
         self.asked[recipe.hash] = self.area.value if self.typed else own_text
-    self.quiet, self.menu.value, self.quiet = True, "text", False
+    self.quiet = True
+    self.menu.value = "text"
+    self.quiet = False
     self._want()
     self._arrived()
 
@@ -192,8 +202,11 @@ def needs(
     which: int,  # of the readings, of an agent that reads hidden states
 ) -> list[str]:  # the first is the text whose hidden state the agent reads
     "Texts that must be embedded for an agent's answers"
-    reading, choice = self.trace.readings[which], self.menu.value
-    recipe, recorded_codes, is_recorded = reading.agent.recipe, self.trace.episode.codes, reading.hidden is not None
+    reading = self.trace.readings[which]
+    choice = self.menu.value
+    recipe = reading.agent.recipe
+    recorded_codes = self.trace.episode.codes
+    is_recorded = reading.hidden is not None
     if choice == "text":
         return [self.asked[recipe.hash]]
     if choice == "garbage":
@@ -237,7 +250,8 @@ def hidden_state(
     which: int,  # of the readings
 ) -> Held:
     "The hidden state that an agent reads now"
-    reading, choice = self.trace.readings[which], self.menu.value
+    reading = self.trace.readings[which]
+    choice = self.menu.value
     if which not in self.reading_agents:
         return Held(None)
     if choice == "zero":
@@ -262,7 +276,8 @@ def _recorded(self: Words, which: int, note: str = "") -> Held:
 @patch
 def _embedded(self: Words, which: int, text: str) -> Held:
     "The hidden state of a text, or, until it is known, the recorded one"
-    recipe, choice = self.trace.readings[which].agent.recipe, self.menu.value
+    recipe = self.trace.readings[which].agent.recipe
+    choice = self.menu.value
     vector = self.embedder.get(recipe, text)
     if vector is None:
         error = self.embedder.error(recipe, text)
