@@ -16,7 +16,8 @@ from .dataset import Dataset
 from ..runs.checkpoints import DatasetError
 from ..runs.files import show_path, whole_folder, write_json
 from ..runs.schema import Count, FileSchema
-from ..world.text import TEXT_FORMATS, describe
+from ..world.names import TEXT_FORMATS
+from ..world.text import describe
 
 # %% ../../nbs/data/texts.ipynb #e09de263
 _TEXT = FileSchema(  # text.json beside the texts of a shard

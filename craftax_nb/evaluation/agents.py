@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..jobs.params import ParameterError, check_finished
 from ..runs.checkpoints import CheckpointError, find_checkpoint, run_checkpoints, split_paths, step_of
 from ..runs.files import resolve
+from ..runs.inputs import check_finished
 from ..runs.run import run_of
+from ..runs.settings import ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from IPython.display import display
 
 from .results import Results
 from .stats import bootstrap_means, interval
-from ..jobs.bounds import split_names
 from ..nets.agent import Agent
+from ..runs.settings import split_names
 from ..world.env import World
 from ..world.shifts import shifted
 

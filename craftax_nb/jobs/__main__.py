@@ -9,10 +9,10 @@ __all__ = ['parser', 'main']
 import argparse
 import sys
 
-from .params import ParameterError
 from ..runs.files import show_path
 from ..runs.journal import merge_journal
 from ..runs.run import RunError
+from ..runs.settings import ParameterError
 from ..runs.tracking import load_env
 
 # %% ../../nbs/jobs/main.ipynb #b73b8a06

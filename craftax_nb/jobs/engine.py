@@ -30,7 +30,7 @@ def check_place(
     cells: list,  # of the notebook that will be run
 ) -> None:
     "Raises ParameterError where papermill's cell of values would have no effect, as in a copy that has lost its tag"
-    from craftax_nb.jobs.params import ParameterError
+    from craftax_nb.runs.settings import ParameterError
 
     tagged = lambda tag: [i for i, c in enumerate(cells) if tag in c["metadata"].get("tags", [])]
     starts = [i for i, c in enumerate(cells) if c["cell_type"] == "code" and ".start(" in "".join(c["source"])]
@@ -137,8 +137,8 @@ class JobEngine:
     @classmethod
     def check(cls, job: str, nb) -> None:
         "Raises ParameterError for values that would be overwritten, and for those that hold a password"
-        from craftax_nb.jobs.params import ParameterError
         from craftax_nb.runs.secrets import password_in
+        from craftax_nb.runs.settings import ParameterError
 
         check_place(job, nb.cells)
         if problem := password_in(nb.metadata.get("papermill", {}).get("parameters", {})):

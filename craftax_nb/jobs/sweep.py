@@ -18,7 +18,7 @@ from pathlib import Path
 from fastcore.basics import patch
 
 from .chain import ChainStep, run_step
-from .params import ParameterError, coerce, current_names
+from .params import coerce, current_names
 from .table import run_state
 from ..runs.files import project_root, resolve, show_path, write_json, write_text
 from ..runs.markup import frame_html, tag
@@ -26,6 +26,7 @@ from ..runs.provenance import code_cells, input_hashes, library_hash, notebook_h
 from ..runs.run import read_status
 from ..runs.schema import FileSchema
 from ..runs.secrets import password_in
+from ..runs.settings import ParameterError
 
 # %% ../../nbs/jobs/sweep.ipynb #b51d6f2d
 def declared(notebook: str | Path) -> dict:  # name -> (type, default)

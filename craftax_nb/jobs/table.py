@@ -18,9 +18,10 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from .overview import LEAST_WIDTH, curve, fit_text, overview
+from .overview import LEAST_WIDTH, fit_text, overview
 from ..runs.attempts import last_beat, read_attempts, seconds_of
 from ..runs.checkpoints import step_of
+from ..runs.curves import curve
 from ..runs.files import resolve, show_path
 from ..runs.journal import changed_params, format_number, too_few
 from ..runs.markup import tag

@@ -11,11 +11,11 @@ from pathlib import Path
 from ..data.dataset import Dataset, load_dataset
 from ..data.imports import ImportDataError, ImportReport
 from ..data.sources import import_minari, import_table
-from ..jobs.params import ParameterError
 from .npz import export_npz, import_npz
 from ..runs.attempts import read_attempts
 from ..runs.files import remove_whole, resolve, show_path
 from ..runs.run import Run
+from ..runs.settings import ParameterError
 
 # %% ../../nbs/labelling/imports.ipynb #a8c2b372
 LAYOUTS = ("auto", "npz", "minari", "huggingface")

@@ -26,10 +26,10 @@ from craftax_nb.data.imports import (
     whole_data,
 )
 from ..data.returns import returns_to_go
-from ..jobs.sizes import machine_memory, size_words
 from .store import Labels, save_labels
 from ..lm.recipe import Recipe
 from ..runs.files import resolve, show_path, whole_folder, write_json
+from ..runs.memory import machine_memory, size_words
 from ..runs.schema import FileSchema
 from ..world.codes import decode
 from ..world.layout import CLASSIC, FULL

@@ -9,25 +9,26 @@ without loss. `Agent` hides which it was.
 ## Reading order
 
 1. nets.spec: `NetSpec`: shapes of layers; begin here
-2. nets.encoders: what a network reads of codes, in Flax
-3. nets.recurrent: memories in Flax
-4. nets.flax_nets: actor and critic in Flax
-5. nets.torch_encoders: the twins of `encoders`
-6. nets.torch_recurrent: the twins of `recurrent`
-7. nets.torch_nets: actor and critic in torch, several seeds at once
-8. nets.agent: `Agent`: a trained network with what it needs
-9. nets.hidden: how a hidden state and its age are read
-10. nets.extras: thermometer numbers, the tile ahead
-11. nets.sparse: a first layer that costs only used columns
-12. nets.products: gradients as two products, in bfloat16 if asked
-13. nets.frames: convolutions over frames
-14. nets.rssm: a memory with a stochastic part
-15. nets.world_model: encoder, decoder and heads of DreamerV3
-16. nets.twohot: a number as a distribution over bins
-17. nets.foreign: networks of other programs
-18. nets.imported: ONNX and safetensors files
-19. nets.mapping: what an imported network reads, in JSON
-20. nets.imports: a network file made into a checkpoint
+2. nets.names: the registries, readable without JAX or torch
+3. nets.encoders: what a network reads of codes, in Flax
+4. nets.recurrent: memories in Flax
+5. nets.flax_nets: actor and critic in Flax
+6. nets.torch_encoders: the twins of `encoders`
+7. nets.torch_recurrent: the twins of `recurrent`
+8. nets.torch_nets: actor and critic in torch, several seeds at once
+9. nets.agent: `Agent`: a trained network with what it needs
+10. nets.hidden: how a hidden state and its age are read
+11. nets.extras: thermometer numbers, the tile ahead
+12. nets.sparse: a first layer that costs only used columns
+13. nets.products: gradients as two products, in bfloat16 if asked
+14. nets.frames: convolutions over frames
+15. nets.rssm: a memory with a stochastic part
+16. nets.world_model: encoder, decoder and heads of DreamerV3
+17. nets.twohot: a number as a distribution over bins
+18. nets.foreign: networks of other programs
+19. nets.imported: ONNX and safetensors files
+20. nets.mapping: what an imported network reads, in JSON
+21. nets.imports: a network file made into a checkpoint
 
 ## Who calls it
 

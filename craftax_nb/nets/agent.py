@@ -36,8 +36,9 @@ from craftax_nb.nets.flax_nets import (
 from .foreign import Foreign, ask_on_host, load_module
 from .hidden import Aged, HiddenRows, check_hidden_state
 from .imported import imported_network
+from .names import WORLD_MODEL
 from .rssm import with_action
-from .spec import WORLD_MODEL, NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
+from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
 from ..runs.checkpoints import AGENT, CheckpointError, find_checkpoint
 from ..runs.errors import Diverged
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json

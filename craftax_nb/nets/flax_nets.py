@@ -18,10 +18,11 @@ from flax.traverse_util import flatten_dict
 
 from .encoders import FirstLayer, Frames, Tiles, first_products
 from .hidden import HiddenRows, age_bucket, with_age
+from .names import NETS, RSSM_SIZES, WORLD_MODEL
 from .products import dense_layers, product
 from .recurrent import Recurrent
-from .rssm import RSSM_SIZES, initial_latent
-from .spec import NETS, WORLD_MODEL, NetSpec, check_shapes
+from .rssm import initial_latent
+from .spec import NetSpec, check_shapes
 
 # %% ../../nbs/nets/flax_nets.ipynb #93b0514a
 class Output(NamedTuple):

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from .rssm import RSSM_SIZES, BlockDense, Layer, RSSMSize
+from .names import RSSM_SIZES, RSSMSize
+from .rssm import BlockDense, Layer
 from .spec import NetSpec
 from .world_model import WorldModel, hidden_reader
 from ..world.layout import ObsSpec

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .names import WORLD_MODEL
 from .rssm import Layer
-from .spec import WORLD_MODEL, NetSpec
+from .spec import NetSpec
 
 # %% auto #0
 __all__ = ['AGE_BUCKETS', 'LEAST_ROWS', 'Aged', 'aged', 'age_bucket', 'HiddenRows', 'HiddenTable', 'check_hidden_state',

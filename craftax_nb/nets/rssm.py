@@ -5,7 +5,6 @@
 # %% ../../nbs/nets/rssm.ipynb #f4ff14bc
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -13,38 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from .names import RSSMSize
+
 # %% auto #0
-__all__ = ['RSSM_SIZES', 'UNIMIX', 'RSSMSize', 'Latent', 'initial_latent', 'features', 'with_action', 'mixed_log_probs',
-           'draw_stoch', 'Layer', 'BlockDense', 'Head', 'RSSM']
-
-# %% ../../nbs/nets/rssm.ipynb #90de744e
-@dataclass(frozen=True)
-class RSSMSize:
-    "The size of a world model"
-
-    deter: int  # units of the recurrent state, a multiple of `blocks`
-    hidden: int  # units of the layers that read and predict the latent
-    classes: int  # of each categorical variable
-    units: int  # of each layer of encoder, decoder and heads
-    stoch: int = 32  # categorical variables
-    blocks: int = 8  # into which the recurrent state's weights are cut
-
-    @property
-    def features(self) -> int:
-        "The length of a latent as the heads read it"
-        return self.deter + self.stoch * self.classes
-
-# %% ../../nbs/nets/rssm.ipynb #c8c13164
-RSSM_SIZES = {
-    "debug": RSSMSize(deter=64, hidden=32, classes=8, units=64, stoch=8, blocks=4),
-    "1m": RSSMSize(512, 64, 4, 64),
-    "12m": RSSMSize(2048, 256, 16, 256),
-    "25m": RSSMSize(3072, 384, 24, 384),
-    "50m": RSSMSize(4096, 512, 32, 512),
-    "100m": RSSMSize(6144, 768, 48, 768),
-    "200m": RSSMSize(8192, 1024, 64, 1024),
-    "400m": RSSMSize(12288, 1536, 96, 1536),
-}
+__all__ = ['UNIMIX', 'Latent', 'initial_latent', 'features', 'with_action', 'mixed_log_probs', 'draw_stoch', 'Layer',
+           'BlockDense', 'Head', 'RSSM']
 
 # %% ../../nbs/nets/rssm.ipynb #de2dcc39
 class Latent(NamedTuple):

@@ -14,13 +14,12 @@ from flax import linen as nn
 
 from .encoders import first_products
 from .hidden import HiddenRows, age_bucket, with_age
+from .names import RSSM_SIZES, RSSMSize
 from craftax_nb.nets.rssm import (
     RSSM,
-    RSSM_SIZES,
     Head,
     Latent,
     Layer,
-    RSSMSize,
     draw_stoch,
     features,
     initial_latent,

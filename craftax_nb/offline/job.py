@@ -8,8 +8,8 @@ __all__ = ['load_inputs', 'make_learner', 'network_spec', 'settings_of', 'next_s
 # %% ../../nbs/offline/job.ipynb #9bc344ad
 from collections.abc import Callable
 
-from ..jobs.params import ParameterError
 from ..runs.files import show_path
+from ..runs.settings import ParameterError
 
 # %% ../../nbs/offline/job.ipynb #165a57b2
 def load_inputs(
@@ -97,7 +97,7 @@ def _require_frames(labels) -> None:
 
 def settings_of(p: dict, device: str):
     "The learner's `Settings` of a run with parameters `p`; parameters that the job doesn't have keep their defaults"
-    from craftax_nb.nets.spec import RECURRENT
+    from craftax_nb.nets.names import RECURRENT
     from craftax_nb.offline.learner import Settings
 
     if p.get("window", Settings.window) != Settings.window and p["network"] not in RECURRENT:

@@ -12,7 +12,7 @@ import warnings
 
 import pandas as pd
 
-from ..jobs.overview import curve
+from ..runs.curves import curve
 from ..runs.run import metric_rows, read_metrics
 
 # %% ../../nbs/offline/report.ipynb #a074ffb0

@@ -9,8 +9,6 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from ..data.dataset import load_dataset
-from ..jobs.overview import curve
-from ..jobs.params import ParameterError
 from ..lm.recipe import require_same
 from ..nets.agent import Agent, load_agent
 from ..nets.hidden import AGE_BUCKETS
@@ -20,7 +18,9 @@ from .ppo import PPO
 from .train import make_net
 from ..play.hidden import HiddenStore
 from ..play.live_rollout import HiddenSettings, hidden_settings
+from ..runs.curves import curve
 from ..runs.run import Run
+from ..runs.settings import ParameterError
 from ..world.env import World
 
 # %% auto #0

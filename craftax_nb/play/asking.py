@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..jobs.params import ParameterError
 from ..lm.cadence import EPISODE, ONCE
 from ..lm.models import ModelError, find_model, model_in
 from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
 from .hidden import HiddenStore
 from ..runs.files import read_json, resolve
+from ..runs.settings import ParameterError
 
 # %% auto #0
 __all__ = ['recipe_of', 'named_recipe', 'open_store', 'check_asking']

@@ -10,23 +10,28 @@ imports no other room, and neither JAX nor torch when it is imported, so that a 
 
 1. runs.files: where the project is; a file or folder that is whole or not there
 2. runs.run: `Run`: the folder of one run; begin here
-3. runs.attempts: which process holds the folder
-4. runs.checkpoints: from what a person types to a checked folder
-5. runs.provenance: what a result depends on: code, data, settings, machine
-6. runs.validation: a JSON file's fields as a pydantic model
-7. runs.schema: fields of JSON files, checked when they are read
-8. runs.records: the JSON files of a run
-9. runs.same_run: whether a folder may be continued with these parameters
-10. runs.tracking: the mirror in W&B
-11. runs.journal: one entry a finished run
-12. runs.reports: a figure that fails loses no result
-13. runs.errors: a mistake becomes one sentence, a fault is marked as one
-14. runs.secrets: passwords and keys stay out of files
-15. runs.notebook: which notebook papermill runs
-16. runs.modules: `module:Class@file`, found without running it
-17. runs.markup: HTML and Markdown, escaped
-18. runs.processes: compiler flags, compile cache, child processes
-19. runs.waiting: what a program waits for, every 30 seconds
+3. runs.settings: one class a job: types, defaults, ranges, choices, presets of its parameters
+4. runs.memory: the bytes that a job is going to hold, and the machine's
+5. runs.attempts: which process holds the folder
+6. runs.checkpoints: from what a person types to a checked folder
+7. runs.inputs: the folders that a job reads are checked first
+8. runs.provenance: what a result depends on: code, data, settings, machine
+9. runs.validation: a JSON file's fields as a pydantic model
+10. runs.schema: fields of JSON files, checked when they are read
+11. runs.records: the JSON files of a run
+12. runs.same_run: whether a folder may be continued with these parameters
+13. runs.debug: which runs count as debug runs
+14. runs.tracking: the mirror in W&B
+15. runs.journal: one entry a finished run
+16. runs.reports: a figure that fails loses no result
+17. runs.curves: lines through what was logged
+18. runs.errors: a mistake becomes one sentence, a fault is marked as one
+19. runs.secrets: passwords and keys stay out of files
+20. runs.notebook: which notebook papermill runs
+21. runs.modules: `module:Class@file`, found without running it
+22. runs.markup: HTML and Markdown, escaped
+23. runs.processes: compiler flags, compile cache, child processes
+24. runs.waiting: what a program waits for, every 30 seconds
 
 ## Who calls it
 

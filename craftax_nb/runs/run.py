@@ -44,7 +44,7 @@ from craftax_nb.runs.files import (
 )
 from .journal import known_numbers, write_entry
 from .notebook import given_notebook, ran_hash, tell_folder
-from ..jobs.presets import why_debug
+from .debug import why_debug
 from .provenance import git_diff, provenance
 from .records import METRICS, PARAMS, STATUS, append_line, read_lines
 from .same_run import check_same

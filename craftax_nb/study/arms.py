@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..jobs.bounds import SHIFT_NAMES
 from ..lm.models import model_folder
 from ..lm.oracle import fact_names
 from ..lm.recipe import ORACLE
 from ..nets.spec import NetSpec, flat_shapes
+from ..world.names import SHIFT_NAMES
 
 # %% auto #0
 __all__ = ['WORDS_MODEL', 'STUDY_ARMS', 'STUDY_SIZES', 'Arm', 'Size', 'num_weights', 'matched_width', 'vector_width']

@@ -17,13 +17,12 @@ from fastcore.basics import patch
 
 from ..data.dataset import load_dataset
 from ..data.views import save_view
-from ..jobs.bounds import split_names
 from ..jobs.chain import ChainStep, RunningSteps, run_step
-from ..jobs.params import ParameterError
 from ..jobs.sweep import Sweep, check_values, next_output
 from ..nets.spec import NetSpec
 from ..runs.files import resolve, show_path
 from ..runs.run import read_status
+from ..runs.settings import ParameterError, split_names
 from craftax_nb.study.arms import (
     STUDY_ARMS,
     STUDY_SIZES,

@@ -24,9 +24,10 @@ from pathlib import Path
 import psutil
 
 from ..jobs.chain import ChainStep, run_step
-from ..jobs.params import ParameterError, coerce
+from ..jobs.params import coerce
 from ..runs.files import git_revision, project_root, resolve
 from ..runs.provenance import code_cells
+from ..runs.settings import ParameterError
 
 # %% ../../nbs/testing/bench.ipynb #5e449c8b
 def cpu_seconds(

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from ..nets.rssm import RSSM_SIZES, Head, Latent, Layer, initial_latent, with_action
+from ..nets.names import RSSM_SIZES
+from ..nets.rssm import Head, Latent, Layer, initial_latent, with_action
 from ..nets.spec import NetSpec
 from ..nets.world_model import WorldModel, hidden_reader
 from ..play.hidden import HiddenStore

@@ -28,8 +28,9 @@ from ..runs.checkpoints import checkpoint_identity, find_checkpoint
 from ..runs.files import show_path, whole_file
 from .tasks import Question, TaskError
 from ..world.env import World
+from ..world.names import TEXT_FORMATS
 from ..world.rules import unstack
-from ..world.text import TEXT_FORMATS, describe
+from ..world.text import describe
 
 # %% auto #0
 __all__ = ['LETTERS', 'HELD_OUT_WORLDS', 'WanderPolicy', 'wandered_states', 'ActionSettings', 'action_returns', 'ActionReturns',

@@ -13,10 +13,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from ..data.dataset import load_dataset
-from ..jobs.overview import curve
-from ..jobs.params import ParameterError
 from ..lm.models import ModelError
 from ..runs.checkpoints import find_dataset
+from ..runs.curves import curve
+from ..runs.settings import ParameterError
 from ..training.driver import Schedule, train
 from .actions import ActionSettings, ActionTask
 from .closed import ClosedGRPO

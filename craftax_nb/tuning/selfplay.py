@@ -15,11 +15,11 @@ import pandas as pd
 import torch
 from fastcore.basics import patch
 
-from ..jobs.params import ParameterError
 from ..lm.backends import torch_threads
 from ..lm.models import ModelError, model_folder
 from ..runs.checkpoints import step_of
 from ..runs.files import whole_folder
+from ..runs.settings import ParameterError
 from ..training.checkpoints import read_training_state, resuming
 from .checkpoints import write_model
 from .closed import ClosedGRPO, ClosedPrompts, answer_log_probs, closed_prompts, expected_rewards

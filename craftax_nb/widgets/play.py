@@ -22,7 +22,8 @@ from .game import Game
 from .panels import plain
 from ..world.draw import draw, png
 from ..world.env import World
-from ..world.text import TEXT_FORMATS, describe
+from ..world.names import TEXT_FORMATS
+from ..world.text import describe
 
 # %% auto #0
 __all__ = ['MOVE_KEYS', 'TIERS_OF_TOOLS', 'POTION_COLOURS', 'CRAFT_KEYS', 'ACTION_KEYS', 'SIGNS', 'SCREEN_MODULE', 'SCREEN_STYLE',

@@ -9,15 +9,15 @@ import os
 import shutil
 from pathlib import Path
 
-from ..jobs.params import ParameterError
-from ..jobs.sizes import gpu_memory, machine_memory, size_words
 from ..labelling.chunks import LabelError
 from ..lm.gpus import gpu_plan, require_vllm_for
 from ..lm.models import ModelError, find_model
 from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
 from ..runs.files import project_root, resolve
+from ..runs.memory import gpu_memory, machine_memory, size_words
 from ..runs.run import Run
+from ..runs.settings import ParameterError
 from .connection import QueueError
 
 # %% auto #0

@@ -22,7 +22,8 @@ from fastcore.basics import patch
 
 from .codes import encode
 from .layout import FULL, ObsSpec
-from .resets import RESETS, reset_ended
+from .names import RESETS
+from .resets import reset_ended
 
 # %% auto #0
 __all__ = ['CHUNK', 'World', 'StepOut']

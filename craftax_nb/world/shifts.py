@@ -17,6 +17,7 @@ from fastcore.basics import patch
 from .codes import _xp
 from .env import World, _strong, _upstream
 from .layout import CLASSIC, FULL, ObsSpec
+from .names import SHIFT_NAMES
 
 # %% auto #0
 __all__ = ['LOW', 'MORE_SPAWNS', 'SHIFTS', 'Shift', 'ShiftedWorld', 'check_shifts', 'shifted', 'ShiftedWords', 'words_of']
@@ -90,6 +91,10 @@ SHIFTS = {
     "ores swapped in the words": Shift("coal is called iron and iron coal", words=_ORES),
     "unseen block": Shift("trees look like wood and are called wood", observation=_UNSEEN, words=_UNSEEN),
 }
+if tuple(SHIFTS) != SHIFT_NAMES:
+    raise ImportError(
+        f"SHIFTS holds {', '.join(SHIFTS)}, expected SHIFT_NAMES of world.names: {', '.join(SHIFT_NAMES)}"
+    )
 
 # %% ../../nbs/world/shifts.ipynb #2390f851
 def _names_table(

@@ -12,14 +12,14 @@ import numpy as np
 
 from .codes import Unpacked, unpack
 from .layout import DARK, EMPTY, ObsSpec
+from .names import TEXT_FORMATS
 
 # %% auto #0
-__all__ = ['TEXT_FORMATS', 'RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'SINGULARS', 'TIER_WORDS', 'ARMOUR_WORDS',
-           'ENCHANTED', 'NOT_CARRIED', 'NUMBERS', 'EXTRAS', 'AHEAD', 'POSTURES', 'LIGHTS', 'SHADES', 'word',
-           'place_words', 'bearing', 'Lexicon', 'lexicon', 'describe']
+__all__ = ['RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'SINGULARS', 'TIER_WORDS', 'ARMOUR_WORDS', 'ENCHANTED',
+           'NOT_CARRIED', 'NUMBERS', 'EXTRAS', 'AHEAD', 'POSTURES', 'LIGHTS', 'SHADES', 'word', 'place_words',
+           'bearing', 'Lexicon', 'lexicon', 'describe']
 
 # %% ../../nbs/world/text.ipynb #4c8c9741
-TEXT_FORMATS = ("filtered", "full", "nearest")
 RENAMED = {
     "crafting_table": "table",
     "out_of_bounds": "edge of the world",

@@ -8,12 +8,12 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from ..jobs.overview import curve
-from ..jobs.params import ParameterError
 from ..nets.hidden import AGE_BUCKETS
 from ..play.hidden import HiddenStore
 from ..play.live_rollout import HiddenSettings, hidden_settings
+from ..runs.curves import curve
 from ..runs.run import Run
+from ..runs.settings import ParameterError
 from .settings import DreamerRun, make_dreamer_run
 
 # %% auto #0

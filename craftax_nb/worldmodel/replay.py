@@ -13,7 +13,8 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..nets.hidden import HiddenTable
-from ..nets.rssm import Latent, RSSMSize
+from ..nets.names import RSSMSize
+from ..nets.rssm import Latent
 from ..play.hidden import HiddenStore
 from ..play.types import Record
 from .dreamer import Observed, Sequences

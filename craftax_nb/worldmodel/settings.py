@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ..nets.flax_nets import make_network
-from ..nets.rssm import RSSM_SIZES
+from ..nets.names import RSSM_SIZES
 from ..nets.spec import NetSpec
 from ..play.live_rollout import HiddenSettings, hidden_settings
 from ..world.env import World
