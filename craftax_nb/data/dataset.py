@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-from .metadata import ShardRecord, check_alike
 from fastcore.basics import patch
 
 from .columns import Column, checked_rows, gather
+from .metadata import ShardRecord, check_alike
 from .opening import allow_open_files, open_columns, verify_columns
 from .shards import STEP_COLUMNS, Episode, write_shard
 from .starts import at_start

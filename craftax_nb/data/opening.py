@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from .metadata import ShardRecord, code_problems, step_problems
 
+from .metadata import ShardRecord, code_problems, step_problems
 from .shards import STEP_COLUMNS
 from ..runs.checkpoints import DatasetError
 from ..runs.files import reading_problem, require_file, sha256_of, show_path

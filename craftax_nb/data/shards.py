@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from .metadata import SCHEMA, WORLD, ShardRecord
 from fastcore.basics import patch
 
+from .metadata import SCHEMA, WORLD, ShardRecord
 from ..runs.checkpoints import DatasetError
 from craftax_nb.runs.files import (
     remove_leftovers,

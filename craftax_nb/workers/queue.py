@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 
 from fastcore.basics import patch
 
-from ..runs.validation import FileRecord
 from ..runs.waiting import background_thread
 from .connection import QueueError, RetryPolicy
 from craftax_nb.workers.records import (
@@ -26,6 +25,7 @@ from craftax_nb.workers.records import (
     foreign_key,
     has_ended,
     lua_scripts,
+    parse_hash,
     parse_record,
     refusal,
 )
@@ -278,19 +278,9 @@ def counts(self: Queue) -> dict[str, int]:
 
 # %% ../../nbs/workers/queue.ipynb #09d0d103
 @patch
-def _records(self: Queue, key: str, record: type[FileRecord]) -> dict[str, dict]:
-    "The JSON objects in a hash of Redis, by field"
-    texts = self._send(self.client.hgetall, key).items()
-    command = f"HDEL {key}"
-    return {
-        name: parse_record(text, f"{key} (field {name[:40]})", f"{command} {name[:40]}", record) for name, text in texts
-    }
-
-
-@patch
 def dead(self: Queue) -> dict[str, dict]:  # {id: {"payload": ..., "reason": ...}}
     "The dead list"
-    return self._records(self.buried, BuriedJob)
+    return parse_hash(self._send(self.client.hgetall, self.buried), self.buried, BuriedJob)
 
 # %% ../../nbs/workers/queue.ipynb #04f210d7
 @patch
@@ -323,11 +313,10 @@ def touch(
 @patch
 def lead(self: Queue, seconds: int = 60):  # seconds for which this process then counts as the coordinator
     "Makes this process the queue's coordinator; raises QueueError when another one is, which lives"
-    args = [[self.key("coordinator")], [self.consumer, "", seconds]]
-    holder = self._send(self.scripts["lead"], *args)
+    lead = lambda former: self._send(self.scripts["lead"], [self.key("coordinator")], [self.consumer, former, seconds])
+    holder = lead("")
     if holder and has_ended(holder):
-        args[1][1] = holder  # whose place the script lets this process take
-        holder = self._send(self.scripts["lead"], *args)
+        holder = lead(holder)  # the script lets this process take its place
     if holder:
         raise QueueError(
             f"queue {self.name} has a coordinator, {holder}, which was alive within the last {seconds} s: wait until "
@@ -389,7 +378,8 @@ def workers(
     self: Queue,
 ) -> dict[str, dict]:  # {name: {"jobs", "texts", "seconds" (from joining to its last job), "idle" (seconds), "held"}}
     "The workers that registered: what each did, for how long Redis has not heard from it, and how many jobs it holds"
-    registered = self._records(self.key("workers"), WorkerCounts)
+    key = self.key("workers")
+    registered = parse_hash(self._send(self.client.hgetall, key), key, WorkerCounts)
     consumers = {c["name"]: c for c in self._send(self.client.xinfo_consumers, self.stream, self.group)}
     state = lambda name: consumers.get(name, {"idle": 0, "pending": 0})
     return {
