@@ -292,7 +292,7 @@ def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
         return params
     return flax_from_torch(load_arrays(folder / "weights.safetensors"), spec)
 
-# %% ../../nbs/nets/agent.ipynb #d67dda57
+# %% ../../nbs/nets/agent.ipynb #2cac848c
 class _LoadableAgent(AgentRecord):
     "agent.json with the fields that loading an agent needs"
 
@@ -301,7 +301,7 @@ class _LoadableAgent(AgentRecord):
     spec: dict
     recipe: dict | None
 
-
+# %% ../../nbs/nets/agent.ipynb #d67dda57
 def read_meta(folder: Path) -> dict:
     "The contents of agent.json; raises `CheckpointError` where they are missing or can't be understood"
     record, problem = _LoadableAgent.inspect(folder / "agent.json")
@@ -315,7 +315,7 @@ def read_meta(folder: Path) -> dict:
         raise _unreadable(folder, f"agent.json: {e}") from None
     return meta
 
-
+# %% ../../nbs/nets/agent.ipynb #513eedaa
 def _with_cadence(meta: Mapping) -> dict | None:
     "agent.json's recipe; the parameters beside it decide which cadence an earlier version meant (`lm.cadence.EARLIER`)"
     fields = meta["recipe"]
