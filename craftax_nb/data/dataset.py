@@ -209,7 +209,9 @@ def _choose(
     "Sets the data set's columns to those of these episodes"
     pick = slice(None) if chosen is None else chosen
     starts = np.cumsum([0, *self._all_lengths[:-1]], dtype=np.int64)
-    self.chosen, self.length, self.cut = chosen, self._all_lengths[pick], self._all_cuts[pick]
+    self.chosen = chosen
+    self.length = self._all_lengths[pick]
+    self.cut = self._all_cuts[pick]
     self.start = starts if chosen is None else np.cumsum([0, *self.length[:-1]], dtype=np.int64)
     self._shift = starts[pick] - self.start  # to add to a transition's number for its number in the whole data set
     self._cache = {}
@@ -247,7 +249,8 @@ def _restore_view(data: Dataset) -> None:
             f"{show_path(data.folder)} is a view of data set {saved.whole}, "
             f"but its links lead to {data.whole_hash}; save the view again"
         )
-    data.description, data.home = saved.description, data.shards[0].resolve().parent
+    data.description = saved.description
+    data.home = data.shards[0].resolve().parent
     episodes = np.array(saved.episodes, np.int64)
     if all_there := len(episodes) and episodes.max() < len(data._all_lengths):
         data._choose(episodes)
@@ -292,7 +295,8 @@ def code_rows(self: Dataset, transitions) -> np.ndarray:
     "The row of each of these transitions' codes, counted over all shards, (n,) int64"
     t = checked_rows(transitions, self.num_transitions)
     order = np.argsort(t, kind="stable")  # bisection of sorted numbers stays in the processor's cache
-    sorted_t, rows = t[order], np.empty_like(t)
+    sorted_t = t[order]
+    rows = np.empty_like(t)
     e = self.episodes_at(sorted_t)
     rows[order] = sorted_t + self._shift[e] + (e if self.chosen is None else self.chosen[e])
     return rows
@@ -315,7 +319,8 @@ def episode(self: Dataset, e: int) -> Episode:
     "Episode number `e`, whole; IndexError if there is no such number"
     if not 0 <= e < self.num_episodes:
         raise IndexError(f"episode {e} of {self.num_episodes}; give a number from 0 to {self.num_episodes - 1}")
-    start, length = int(self.start[e]), int(self.length[e])
+    start = int(self.start[e])
+    length = int(self.length[e])
     first = start + int(self._shift[e]) + int(e if self.chosen is None else self.chosen[e])
     columns = {name: getattr(self, name)[start : start + length] for name in STEP_COLUMNS}
     return Episode(

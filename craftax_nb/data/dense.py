@@ -21,7 +21,8 @@ def codes_of(
         raise ValueError(
             f"obs has shape {obs.shape}, expected (n, {FULL.obs_dim}) or, of Classic, (n, {CLASSIC.obs_dim})"
         )
-    stored, codes = obs.dtype, np.zeros((len(obs), spec.width), np.uint8)
+    stored = obs.dtype
+    codes = np.zeros((len(obs), spec.width), np.uint8)
     obs = obs.astype(np.float32)
     _put_map(codes, obs[:, : spec.map_dim], spec)
     _put_scalars(codes, obs[:, spec.map_dim :], spec, stored)
@@ -42,8 +43,10 @@ def _put_map(
     spec: ObsSpec,
 ) -> None:
     "Blocks, items, mobs and brightness from the map's ones"
-    ones, part = tiles.reshape(len(codes), spec.tiles, spec.channels) != 0, spec.slices
-    num_blocks, num_items = len(spec.block_names), len(spec.item_names)
+    ones = tiles.reshape(len(codes), spec.tiles, spec.channels) != 0
+    part = spec.slices
+    num_blocks = len(spec.block_names)
+    num_items = len(spec.item_names)
     blocks, items, mobs, _ = np.split(ones, np.cumsum([num_blocks, num_items, len(spec.mob_names)]), -1)
     lit = blocks.any(-1)
     codes[:, part["blocks"]] = np.where(lit, blocks.argmax(-1), DARK)
@@ -60,14 +63,17 @@ def _mobs(
     "The list of mobs in view, by id and tile, as `encode` orders the groups"
     row, tile, mob = np.nonzero(seen)
     order = np.lexsort((tile, mob, row))
-    row, tile, mob = row[order], tile[order], mob[order]
+    row = row[order]
+    tile = tile[order]
+    mob = mob[order]
     slot = np.arange(len(row)) - np.searchsorted(row, row)
     if (slot >= spec.mob_slots).any():
         raise ValueError(
             f"an observation shows {slot.max() + 1} mobs, expected at most {spec.mob_slots} in {spec.env_name}"
         )
     tiles, ids = (np.full((len(seen), spec.mob_slots), EMPTY, np.uint8) for _ in range(2))
-    tiles[row, slot], ids[row, slot] = tile, mob
+    tiles[row, slot] = tile
+    ids[row, slot] = mob
     return tiles, ids
 
 # %% ../../nbs/data/dense.ipynb #55d189f5
@@ -95,7 +101,8 @@ def _put_scalars(
 # %% ../../nbs/data/dense.ipynb #0597ea44
 def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndarray, stored: np.dtype) -> None:
     "Light, and of the numbers near `health` that the observation shows alike the roundest"
-    column, fits = spec.scalar_names.index("health"), np.zeros(len(codes), bool)
+    column = spec.scalar_names.index("health")
+    fits = np.zeros(len(codes), bool)
     column += 3 * (column > spec.scalar_names.index("direction"))
     neighbours = [np.nextafter(health, np.float32(side)) for side in (np.inf, -np.inf)]
     for guess in (health.round(), health.round(1), health.round(2), *neighbours, health):

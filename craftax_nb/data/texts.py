@@ -54,7 +54,8 @@ def add_texts(
 # %% ../../nbs/data/texts.ipynb #39164a7f
 def _write_texts(folder: Path, codes: np.ndarray, text_format: str, block: int) -> int:
     "Writes the texts of a shard, and where each ends; returns their bytes"
-    ends, last = [], 0
+    ends = []
+    last = 0
     with (folder / "utf8.bin").open("wb") as file:
         for start in range(0, len(codes), block):
             texts = [text.encode() for text in describe(codes[start : start + block], text_format)]
@@ -74,7 +75,8 @@ class Texts:
         text_format: str = "filtered",
         spot_checks: int = 8,  # states a shard that are described anew and compared
     ):
-        self.data, self.text_format = data, text_format
+        self.data = data
+        self.text_format = text_format
         folders = [shard / f"text-{text_format}" for shard in data.shards]
         for folder, metadata in zip(folders, data.metadata, strict=True):
             _check_folder(folder, metadata, text_format)

@@ -40,7 +40,8 @@ def by_return(
     at_most: float = np.inf,  # return
 ) -> Dataset:
     "A view of the episodes whose undiscounted return lies between the two"
-    total, bounds = data.episode_return, ((">=", at_least), ("<=", at_most))
+    total = data.episode_return
+    bounds = ((">=", at_least), ("<=", at_most))
     rule = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if np.isfinite(bound)) or "any"
     keep = (total >= at_least) & (total <= at_most)
     if not keep.any():

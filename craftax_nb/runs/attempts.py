@@ -27,7 +27,8 @@ from .provenance import process_info
 from .records import AttemptLine, append_line, read_lines
 
 # %% ../../nbs/runs/attempts.ipynb #3254d30d
-BEAT, STALE = 10.0, 60.0  # seconds
+BEAT = 10.0
+STALE = 60.0  # seconds
 _held = {}  # folder -> the lock that this process holds; None where the file system has no locks
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EINVAL)  # errors of a file system without locks
 

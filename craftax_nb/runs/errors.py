@@ -113,9 +113,11 @@ def report_address() -> str:
 
 def fault_note(error: BaseException, place: str | Path) -> str:  # "" if the library has no part in it
     "The note below the traceback of a fault of the program: that it is one, and where to report it"
-    tb, went_through_library = error.__traceback__, False
+    tb = error.__traceback__
+    went_through_library = False
     while tb:
-        went_through_library, tb = went_through_library or _ours(tb), tb.tb_next
+        went_through_library = went_through_library or _ours(tb)
+        tb = tb.tb_next
     if not went_through_library:
         return ""
     files = f"{show_path(place)}/params.json" if str(place) else "the parameters"

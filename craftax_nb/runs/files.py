@@ -284,7 +284,10 @@ class CrashPoints:
         self,
         at: int,  # counted from 0; -1: never, the calls are only counted
     ):
-        self.at, self.count, self.calls, self.numbers = at, 0, {}, itertools.count()
+        self.at = at
+        self.count = 0
+        self.calls = {}
+        self.numbers = itertools.count()
 
     def __enter__(self):
         self.calls = {name: getattr(os, name) for name in self.NAMES}

@@ -130,7 +130,8 @@ def _input_hash(path: str, labels: bool) -> str:
         return ""
 
 # %% ../../nbs/runs/provenance.ipynb #690d57c6
-LARGEST_FILE, LARGEST_DIFF = 1 << 20, 10 << 20  # bytes
+LARGEST_FILE = 1 << 20
+LARGEST_DIFF = 10 << 20  # bytes
 
 
 def _git(root: Path, *words: str, paths: list[str] = (), index: Path | None = None) -> list[str]:
@@ -199,7 +200,8 @@ def provenance(
     hash: str = "",  # of the notebook that the kernel runs, where that is known; "": of the file
 ) -> dict:
     "Hashes and versions of everything that a run's result depends on"
-    pins, source = project_root() / "constraints.txt", project_root() / notebook
+    pins = project_root() / "constraints.txt"
+    source = project_root() / notebook
     return {
         "git": git_revision(),
         "library": library_hash(),

@@ -106,7 +106,9 @@ def _number(x):
 # %% ../../nbs/runs/run.ipynb #454612b9
 def _take(folder: Path) -> float:  # seconds since the epoch: the last heartbeat of the process that held it before
     "Takes the folder's lock, waiting for a process on another machine to count as dead; RunError if it is in use"
-    alive, this_host, end = last_beat(folder), socket.gethostname(), time.time() + STALE + BEAT
+    alive = last_beat(folder)
+    this_host = socket.gethostname()
+    end = time.time() + STALE + BEAT
     runs_elsewhere = lambda status: status.status == "running" and status.host not in ("", this_host)
     while runs_elsewhere(status := read_status(folder)) and time.time() < end:
         time.sleep(1)
@@ -148,9 +150,16 @@ class Run:
         resumed: bool,  # whether it held this run already
         attempt: int = 1,  # the number of processes that have worked on the run, this one included
     ):
-        self.job, self.params, self.dir, self.resumed, self.attempt = job, params, folder, resumed, attempt
-        self.id, self.started, self.stopping = folder.name, time.time(), False
-        self.is_open, self.debug = True, RunParams.read(folder / "params.json").debug
+        self.job = job
+        self.params = params
+        self.dir = folder
+        self.resumed = resumed
+        self.attempt = attempt
+        self.id = folder.name
+        self.started = time.time()
+        self.stopping = False
+        self.is_open = True
+        self.debug = RunParams.read(folder / "params.json").debug
         self.mirror = Mirror(folder, job, params, attempt) if params.get("wandb") else None
         self.wandb = self.mirror.id if self.mirror else ""
         self._status("running")
@@ -330,7 +339,8 @@ def finish(
 ) -> None:
     "Marks the run finished"
     seconds = time.time() - self.started
-    ran, summary = {"notebook_hash": ran_hash()}, {k: known_numbers(v) for k, v in summary.items()}
+    ran = {"notebook_hash": ran_hash()}
+    summary = {k: known_numbers(v) for k, v in summary.items()}
     _end(self, "finished", seconds=round(seconds, 1), summary=summary, **(ran if ran["notebook_hash"] else {}))
     if not self.debug:
         write_entry(self.dir)

@@ -24,7 +24,8 @@ def print_error(line: str):
 class Waiting:
     "Prints a line every so often about what a program waits for, since when, and what to look at"
 
-    first, every = 30.0, 30.0  # seconds before the first line, and from each line to the next
+    first = 30.0
+    every = 30.0  # seconds before the first line, and from each line to the next
 
     def __init__(
         self,
@@ -33,13 +34,17 @@ class Waiting:
         report: Callable[[str], None] = print_error,  # called with a line
         first: float | None = None,  # seconds; None: the class's
     ):
-        self.what, self.look, self.report = what, look, report
+        self.what = what
+        self.look = look
+        self.report = report
         self.first = self.first if first is None else first
         self.over()
 
     def over(self):
         "Starts the time anew, after the thing that was waited for has come"
-        self.since, self.lines, self._began = time.time(), 0, time.monotonic()
+        self.since = time.time()
+        self.lines = 0
+        self._began = time.monotonic()
         self._next = self._began + self.first
 
     @property
@@ -60,7 +65,8 @@ def sentence(self: Waiting) -> str:
 def __call__(self: Waiting):
     "Reports if a line is due"
     if time.monotonic() >= self._next:
-        self._next, self.lines = time.monotonic() + self.every, self.lines + 1
+        self._next = time.monotonic() + self.every
+        self.lines = self.lines + 1
         self.report(self.sentence())
 
 # %% ../../nbs/runs/waiting.ipynb #b0925d63

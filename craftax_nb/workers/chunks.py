@@ -35,7 +35,8 @@ def write_jobs(
     "Writes texts.jsonl, a line for each job that is needed"
     for sub in ("done", "logs"):
         (partial / sub).mkdir(parents=True, exist_ok=True)
-    jobs, position = {}, 0
+    jobs = {}
+    position = 0
     with whole_file(partial / "texts.jsonl") as new_file, new_file.open("wb") as f:
         for i in range(0, len(texts), chunk):
             missing = [text for text in texts[i : i + chunk] if text_key(text) not in known]
@@ -56,8 +57,11 @@ class JobList:
         partial: Path,  # with texts.jsonl and done/
         jobs: dict[str, dict],  # {name: payload}, of `write_jobs`
     ):
-        self.partial, self.jobs, self.first_count = partial, dict(jobs), len(jobs)
-        self.split, self.dead = set(), {}  # names of jobs that were split; {name: why it is dead}
+        self.partial = partial
+        self.jobs = dict(jobs)
+        self.first_count = len(jobs)
+        self.split = set()
+        self.dead = {}  # names of jobs that were split; {name: why it is dead}
 
     def texts(self, name: str) -> list[str]:
         "The texts of a job"

@@ -95,9 +95,11 @@ def _finish_jobs(
     **reporting,  # progress, stopping and log, of `Labelling`
 ):
     "Puts the jobs and starts workers until all are done; then, or after a LabelError, closes the queue"
-    workers, keep_queue = None, False
+    workers = None
+    keep_queue = False
     try:
-        number, logs = min(config.workers, len(jobs.jobs)), jobs.partial / "logs"
+        number = min(config.workers, len(jobs.jobs))
+        logs = jobs.partial / "logs"
         workers = LocalWorkers(config, number, queue.name, server.url, logs)
         Labelling(queue, server, workers, jobs, description, **reporting).run()
         _require_done(queue, jobs, skip_dead, reporting["log"])
@@ -115,10 +117,12 @@ def _finish_jobs(
 # %% ../../nbs/workers/coordinate.ipynb #71f8feef
 def _require_done(queue: Queue, jobs: JobList, skip_dead: bool, log: Callable):
     "Raises LabelError for texts that have no vector, unless these are to be skipped and others have one"
-    reasons, dead = jobs.write_dead(), jobs.dead_texts()
+    reasons = jobs.write_dead()
+    dead = jobs.dead_texts()
     if not dead:
         return
-    number, first = f"{len(dead)} text{'s' * (len(dead) > 1)}", next(iter(dead.values()))
+    number = f"{len(dead)} text{'s' * (len(dead) > 1)}"
+    first = next(iter(dead.values()))
     failed = f"{number} failed {queue.deliveries} times each: {first} (all reasons: {show_path(reasons)})"
     if not skip_dead:
         raise LabelError(f"{failed}; what is whole is kept: run label again, or with -p skip_dead True to do without")
@@ -207,7 +211,8 @@ def label_dataset(
     recipe = resolve_recipe(recipe)
     if describe is None:
         require_words(recipe)
-    folder, started = labels_folder(dataset, recipe, labels_dir), time.time()
+    folder = labels_folder(dataset, recipe, labels_dir)
+    started = time.time()
     plan = plan_labels(dataset, recipe, max_labels, describe)
     if (labels := _complete_labels(folder, dataset, plan, skip_dead)) is not None:
         log(f"label: all {len(labels):,} labels are there already ({show_path(folder)})")
@@ -233,10 +238,12 @@ def _compute_missing(
     "Writes chunks with the vectors of the texts that have no labels yet; needs the lock"
     _restore(folder)
     partial = folder.with_name(folder.name + ".partial")
-    labelled, known = set(_keys(_labels_at(folder))), known_texts(partial)
+    labelled = set(_keys(_labels_at(folder)))
+    known = known_texts(partial)
     unlabelled = [text for text in plan.texts if text_key(text) not in labelled]
     missing = [text for text in unlabelled if text_key(text) not in known]
-    cost, computed_before = estimate(missing, recipe, config.workers), len(plan.texts) - len(missing)
+    cost = estimate(missing, recipe, config.workers)
+    computed_before = len(plan.texts) - len(missing)
     require_room(folder, 2 * cost["bytes"] + cost["bytes"] / max(1, len(missing)) * computed_before)
     log(
         f"label: {plan.states:,} states of {plan.episodes:,} episodes, {len(plan.texts):,} distinct texts, "
@@ -265,9 +272,11 @@ def _put_together(folder: Path, recipe: Recipe, plan: Plan, dead: dict[bytes, st
     "Writes the labels from the earlier ones and the chunks, and removes the chunks; needs the lock"
     if dead:
         info |= {"dead": {key.hex(): reason for key, reason in dead.items()}}
-        wanted, plan = plan, plan.without(info["dead"])
+        wanted = plan
+        plan = plan.without(info["dead"])
         info |= {"dead_transitions": int(((wanted.pointer >= 0) & (plan.pointer < 0)).sum())}
-    partial, keys = folder.with_name(folder.name + ".partial"), [text_key(text) for text in plan.texts]
+    partial = folder.with_name(folder.name + ".partial")
+    keys = [text_key(text) for text in plan.texts]
     labels = save_labels(folder, recipe, keys, _rows(_labels_at(folder), partial), plan.pointer, **info)
     remove_whole(partial)
     return labels
@@ -283,10 +292,12 @@ def join_labelling(
     "Works on the queue of a label folder until it is closed; raises LabelError when the workers can not, and Stopped"
     if not (url := os.environ.get("REDIS_URL")):
         raise LabelError("REDIS_URL is not set: it says where the coordinator's queue is")
-    logs, progress = Path(logs), progress or ProgressLine()
+    logs = Path(logs)
+    progress = progress or ProgressLine()
     logs.mkdir(parents=True, exist_ok=True)
     queue = Queue(connect(url, 60), queue_name(folder), ttl=config.ttl)
-    seen_workers, shown_at = set(), 0.0
+    seen_workers = set()
+    shown_at = 0.0
     advice = f"start label there with the same parameters; workers' logs: {show_path(logs)}"
     waiting = Waiting(f"a coordinator of queue {queue.name} at {safe_url(url)}", advice)
     has_joined = lambda pid: joined(seen_workers, pid)

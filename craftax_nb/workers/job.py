@@ -103,7 +103,8 @@ def label_run(
     from craftax_nb.workers.coordinate import join_labelling, label_dataset, labels_folder
     from craftax_nb.workers.pool import Stopped, WorkerConfig
 
-    p, stopping = run.params, lambda: run.stopping
+    p = run.params
+    stopping = lambda: run.stopping
     folder = p["labels_dir"] and resolve(p["labels_dir"])
     count = p["workers"] if p["role"] != "coordinator" else 0
     workers = WorkerConfig(count, p["threads"], p["backend"], gpus=gpu_plan(p), python=python)

@@ -68,9 +68,13 @@ class LocalWorkers:
         url: str,  # of the Redis
         logs: Path,  # folder for what they print
     ):
-        self.config, self.queue, self.url, self.logs = config, queue, url, logs
+        self.config = config
+        self.queue = queue
+        self.url = url
+        self.logs = logs
         self.deaths = self.failures = 0  # since the last job ended: deaths of all kinds; deaths with an error
-        self.early_failures, self.early_kills = [0] * number, [0] * number  # of each worker, in a row, before it joined
+        self.early_failures = [0] * number
+        self.early_kills = [0] * number  # of each worker, in a row, before it joined
         self.due = [None] * number  # the time at which each dead worker is started again
         self.processes = [self._start(i) for i in range(number)]
 
@@ -78,7 +82,8 @@ class LocalWorkers:
         return self.logs / f"worker-{os.uname().nodename}-{i}.log"
 
     def _start(self, i: int) -> subprocess.Popen:
-        argv, env = self.config.argv(self.queue), self.config.env(self.url)
+        argv = self.config.argv(self.queue)
+        env = self.config.env(self.url)
         with self._log_path(i).open("ab") as log:
             return start_process(argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -123,14 +128,17 @@ def check(
             self._count_death(i, code, has_joined(process.pid), failures_allowed)
             self.due[i] = time.monotonic() + min(5.0, 0.2 * self.deaths)
         if time.monotonic() >= self.due[i]:
-            self.due[i], self.processes[i] = None, self._start(i)
+            self.due[i] = None
+            self.processes[i] = self._start(i)
 
 # %% ../../nbs/workers/pool.ipynb #6bf59b04
 @patch
 def _count_death(self: LocalWorkers, i: int, code: int, joined: bool, failures_allowed: int):
     "Counts a worker's death; raises LabelError when starting it again is no use"
-    failed, killed = code > 0 and code != HUNG, code < 0
-    self.deaths, self.failures = self.deaths + 1, self.failures + failed
+    failed = code > 0 and code != HUNG
+    killed = code < 0
+    self.deaths = self.deaths + 1
+    self.failures = self.failures + failed
     self.early_failures[i] = 0 if joined else self.early_failures[i] + failed
     self.early_kills[i] = 0 if joined else self.early_kills[i] + killed
     if code == 3 or self.early_failures[i] > 1 or self.early_kills[i] > 20 or self.failures > failures_allowed:

@@ -36,8 +36,14 @@ class Labelling:
         stopping: Callable[[], bool],  # asked now and then; True ends it with Stopped
         log: Callable = print,  # called with a line
     ):
-        self.queue, self.server, self.workers, self.jobs, self.description = queue, server, workers, jobs, description
-        self.progress, self.stopping, self.log = progress, stopping, log
+        self.queue = queue
+        self.server = server
+        self.workers = workers
+        self.jobs = jobs
+        self.description = description
+        self.progress = progress
+        self.stopping = stopping
+        self.log = log
         self.touched_at = self.shown_at = self.looked_at = -1e9
         self.counts = {}  # of `Queue.counts`, at the last look
         self.times_without_chunk = Counter()  # how often the queue counted a job as done that had no chunk
@@ -56,7 +62,8 @@ def _step(self: Labelling) -> bool:  # whether it is over
     "One look at the queue, the disk and the workers"
     self.server.check()
     self._touch()
-    before, self.counts = self.counts, self.queue.counts()
+    before = self.counts
+    self.counts = self.queue.counts()
     if self.counts["dead"] != len(self.jobs.dead):
         self._split_dead()
     if any(before.get(kind) != self.counts[kind] for kind in ("done", "dead")):
@@ -97,7 +104,8 @@ def _show(self: Labelling, over: bool):
 @patch
 def _is_over(self: Labelling) -> bool:
     "Whether every job has its chunk or is dead; puts jobs again that the queue has lost"
-    ended, expected = self.counts["done"] + self.counts["dead"], len(self.jobs.jobs) + len(self.jobs.split)
+    ended = self.counts["done"] + self.counts["dead"]
+    expected = len(self.jobs.jobs) + len(self.jobs.split)
     drained = not self.counts["waiting"] + self.counts["running"]
     if not drained and (ended < expected or time.monotonic() - self.looked_at < 1):
         return False
@@ -116,7 +124,8 @@ def _put_again(
 ):
     "Puts jobs again that have no chunk; raises LabelError for those that the queue counted as done three times"
     self.times_without_chunk.update(absent if counted_done else [])
-    where, total = show_path(self.jobs.partial), len(self.jobs.jobs)
+    where = show_path(self.jobs.partial)
+    total = len(self.jobs.jobs)
     if hopeless := [name for name in absent if self.times_without_chunk[name] > 2]:
         raise LabelError(
             f"{len(hopeless)} of {total} jobs are done, as the Redis key {self.queue.key('done')} says, but their "
@@ -151,7 +160,8 @@ def _nothing_works(self: Labelling) -> bool:
 @patch
 def _awaited(self: Labelling) -> str:
     "What the coordinator waits for, for the line that says so"
-    counts, here = self.counts, sum(process.poll() is None for process in self.workers.processes)
+    counts = self.counts
+    here = sum(process.poll() is None for process in self.workers.processes)
     known = len(self.queue.workers())
     parts = [f"{counts['waiting']:,} wait", f"{counts['running']:,} run", f"{counts['done']:,} are done"]
     return f"a job of queue {self.queue.name} to end ({', '.join(parts)}; {here} workers here, {known} have joined)"
