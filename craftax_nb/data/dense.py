@@ -21,11 +21,11 @@ def codes_of(
         raise ValueError(
             f"obs has shape {obs.shape}, expected (n, {FULL.obs_dim}) or, of Classic, (n, {CLASSIC.obs_dim})"
         )
-    stored = obs.dtype
+    dtype = obs.dtype
     codes = np.zeros((len(obs), spec.width), np.uint8)
     obs = obs.astype(np.float32)
     _put_map(codes, obs[:, : spec.map_dim], spec)
-    _put_scalars(codes, obs[:, spec.map_dim :], spec, stored)
+    _put_scalars(codes, obs[:, spec.map_dim :], spec, dtype)
     allowed = np.where(np.arange(spec.obs_dim) < spec.map_dim, 0, 1e-3 * np.maximum(1, np.abs(obs)))
     wrong = ~(np.abs(decode(codes) - obs) <= allowed)
     if wrong.any():
@@ -57,11 +57,11 @@ def _put_map(
 
 # %% ../../nbs/data/dense.ipynb #e903c253
 def _mobs(
-    seen: np.ndarray,  # (n, tiles, mobs) bool
+    visible: np.ndarray,  # (n, tiles, mobs) bool
     spec: ObsSpec,
 ) -> tuple[np.ndarray, np.ndarray]:  # tiles and ids, (n, mob_slots) uint8
     "The list of mobs in view, by id and tile, as `encode` orders the groups"
-    row, tile, mob = np.nonzero(seen)
+    row, tile, mob = np.nonzero(visible)
     order = np.lexsort((tile, mob, row))
     row = row[order]
     tile = tile[order]
@@ -71,7 +71,7 @@ def _mobs(
         raise ValueError(
             f"an observation shows {slot.max() + 1} mobs, expected at most {spec.mob_slots} in {spec.env_name}"
         )
-    tiles, ids = (np.full((len(seen), spec.mob_slots), EMPTY, np.uint8) for _ in range(2))
+    tiles, ids = (np.full((len(visible), spec.mob_slots), EMPTY, np.uint8) for _ in range(2))
     tiles[row, slot] = tile
     ids[row, slot] = mob
     return tiles, ids
@@ -81,7 +81,7 @@ def _put_scalars(
     codes: np.ndarray,  # (n, width) uint8, written to
     numbers: np.ndarray,  # (n, scalar_dim) float32, the observation after the map
     spec: ObsSpec,
-    stored: np.dtype,  # of the numbers where they were stored
+    dtype: np.dtype,  # of the numbers where they were stored
 ) -> None:
     "Scalars, from the way in which the observation shows them"
     at = spec.scalar_names.index("direction")
@@ -96,10 +96,10 @@ def _put_scalars(
     by_name = {name: values[:, column] for column, name in enumerate(spec.scalar_names)}
     counts = np.stack([by_name[name] for name in spec.count_names], 1)
     codes[:, spec.slices["counts"]] = np.nan_to_num(counts, nan=255).round().clip(0, 255)
-    _put_reals(codes, numbers, spec, by_name["health"].astype(np.float32), by_name["light"], stored)
+    _put_reals(codes, numbers, spec, by_name["health"].astype(np.float32), by_name["light"], dtype)
 
 # %% ../../nbs/data/dense.ipynb #0597ea44
-def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndarray, stored: np.dtype) -> None:
+def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndarray, dtype: np.dtype) -> None:
     "Light, and of the numbers near `health` that the observation shows alike the roundest"
     column = spec.scalar_names.index("health")
     fits = np.zeros(len(codes), bool)
@@ -108,4 +108,4 @@ def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndar
     for guess in (health.round(), health.round(1), health.round(2), *neighbours, health):
         reals = np.stack([guess, light], 1).astype(np.float32).view(np.uint8)
         codes[~fits, spec.slices["reals"]] = reals[~fits]
-        fits |= scalar_features(codes)[:, column].astype(stored) == numbers[:, column].astype(stored)
+        fits |= scalar_features(codes)[:, column].astype(dtype) == numbers[:, column].astype(dtype)

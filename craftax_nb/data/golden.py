@@ -96,7 +96,7 @@ def golden_of(
     last = len(data.episode(number))
     if step is not None and not 0 <= step <= last:
         raise ValueError(f"step {step} of episode {number}, which has states 0 to {last}")
-    whole = number if data.chosen is None else int(data.chosen[number])
+    whole = number if data.selection is None else int(data.selection[number])
     shard = int(data.shard_of[number])
     row = whole - sum(metadata.episodes for metadata in data.metadata[:shard])
     return Golden(data.shards[shard].name, row, step, note)
@@ -109,7 +109,7 @@ def find_golden(data: Dataset, mark: Golden) -> int | None:
     if shard is None or mark.row >= data.metadata[shard].episodes:
         return None
     whole = mark.row + sum(metadata.episodes for metadata in data.metadata[:shard])
-    episodes = np.arange(data.num_episodes) if data.chosen is None else data.chosen
+    episodes = np.arange(data.num_episodes) if data.selection is None else data.selection
     number = np.flatnonzero(episodes == whole)
     return int(number[0]) if len(number) else None
 

@@ -108,33 +108,33 @@ def cut_episodes(
     done = np.asarray(rows["terminated"] if "terminated" in rows else rows["done"], bool) | truncated
     _check_rows(rows, done, where)
     episodes = []
-    kept = [np.zeros(0, int)]
+    rows_of = [np.zeros(0, int)]
     start = 0
     begins = at_start(rows["codes"])
     for end in [*(np.flatnonzero(done) + 1), len(done)]:
-        ended = end > start and bool(done[end - 1])
-        steps = end - start - (not ended and "next_codes" not in rows)
+        has_end = end > start and bool(done[end - 1])
+        steps = end - start - (not has_end and "next_codes" not in rows)
         if steps > 0 and begins[start]:
-            episodes.append(_episode(rows, start, steps, truncated, ended))
-            kept.append(np.arange(start, start + steps))
+            episodes.append(_episode(rows, start, steps, truncated, has_end))
+            rows_of.append(np.arange(start, start + steps))
             report.lone += end - start - steps
         elif end > start:
             report.headless = [report.headless[0] + 1, report.headless[1] + int(end - start)]
         start = end
     report.episodes = report.episodes + len(episodes)
     report.steps = report.steps + sum(map(len, episodes))
-    return episodes, np.concatenate(kept)
+    return episodes, np.concatenate(rows_of)
 
 # %% ../../nbs/data/imports.ipynb #d5636965
-def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, ended: bool) -> Episode:
+def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, has_end: bool) -> Episode:
     "The rows from `start` on, as an episode of so many steps"
     here = slice(start, start + steps)
     last = np.arange(steps) == steps - 1
     nothing = np.full(steps, np.nan, np.float32)
-    was_cut = not ended or bool(truncated[start + steps - 1])
+    was_cut = not has_end or bool(truncated[start + steps - 1])
     spec = ObsSpec.of(rows["codes"])
     return Episode(
-        codes=np.concatenate([rows["codes"][here], _last_code(rows, start + steps - 1, ended)]),
+        codes=np.concatenate([rows["codes"][here], _last_code(rows, start + steps - 1, has_end)]),
         action=rows["action"][here].astype(np.uint8),
         reward=rows["reward"][here].astype(np.float32),
         terminated=last & (not was_cut),
@@ -142,18 +142,18 @@ def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, ended: b
         log_prob=rows["log_prob"][here].astype(np.float32) if "log_prob" in rows else nothing,
         value=rows["value"][here].astype(np.float32) if "value" in rows else nothing,
         unlocked=np.full(len(World(spec.env_name).achievement_names), -1, np.int32),
-        cut=not ended,
+        cut=not has_end,
     )
 
 # %% ../../nbs/data/imports.ipynb #97c33b20
-def _last_code(rows: dict, row: int, ended: bool) -> np.ndarray:  # (1, width)
+def _last_code(rows: dict, row: int, has_end: bool) -> np.ndarray:  # (1, width)
     """The observation after the step in `row`. Where only the next world's first observation is known, it is the one
     before the step"""
     before = rows["codes"][row : row + 1]
     if "next_codes" in rows:
         after = rows["next_codes"][row : row + 1]
-        return before if ended and at_start(after)[0] else after
-    return before if ended else rows["codes"][row + 1 : row + 2]
+        return before if has_end and at_start(after)[0] else after
+    return before if has_end else rows["codes"][row + 1 : row + 2]
 
 # %% ../../nbs/data/imports.ipynb #c421ae01
 def _check_columns(rows: dict, where: str) -> None:
@@ -250,12 +250,12 @@ def flush(self: ShardsOf) -> None:
     if not self.episodes:
         return
     world = World(ObsSpec.of(self.episodes[0].codes).env_name)
-    about = {name: getattr(world, name) for name in WORLD}
-    about |= {"craftax_version": self.craftax_version, "upstream_exact": True}
+    fields = {name: getattr(world, name) for name in WORLD}
+    fields |= {"craftax_version": self.craftax_version, "upstream_exact": True}
     policy = {"job": f"import_{self.report.kind}", "source": self.report.source, "lost": list(self.report.lost)}
     now = tuple(self.report.headless)
     dropped = tuple(a - b for a, b in zip(now, self.dropped, strict=True))
-    write_shard(self.folder / f"shard-{self.count:09d}", self.episodes, about, policy, self.count, dropped)
+    write_shard(self.folder / f"shard-{self.count:09d}", self.episodes, fields, policy, self.count, dropped)
     self.count = self.count + 1
     self.episodes = []
     self.dropped = now

@@ -37,8 +37,8 @@ def episode_table(
     part = np.full(data.num_episodes, "", object)
     part[np.asarray(train, int)] = "train"
     part[np.asarray(held_out, int)] = "held out"
-    about = {"episode": np.arange(len(part)), "policy": policy_names(data), "part": part}
-    return pd.DataFrame(about | {"return": data.episode_return, "length": data.length})
+    columns = {"episode": np.arange(len(part)), "policy": policy_names(data), "part": part}
+    return pd.DataFrame(columns | {"return": data.episode_return, "length": data.length})
 
 # %% ../../nbs/data/stats.ipynb #3ba708e0
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def dataset_stats(
     episodes = pd.DataFrame({"policy": policy, "return": data.episode_return, "length": data.length})
     actions, floors = _count_steps(data, number, len(names), world.num_actions, block)
     shares = lambda counts, index: pd.DataFrame((counts / counts.sum(1, keepdims=True)).T, index, names)
-    known = np.where(data.achievements_known[:, None], data.achievements, np.nan)
-    unlocked = np.stack([known[number == i].mean(0) for i in range(len(names))], 1)
+    achievements = np.where(data.achievements_known[:, None], data.achievements, np.nan)
+    unlocked = np.stack([achievements[number == i].mean(0) for i in range(len(names))], 1)
     return DatasetStats(
         policies=_policies(data, episodes, names),
         achievements=pd.DataFrame(unlocked, world.achievement_names, names),
@@ -103,10 +103,12 @@ def _count_steps(
 def _policies(data: Dataset, episodes: pd.DataFrame, names) -> pd.DataFrame:
     "A row a policy, and one for all of them if there are several"
     ends = data.start + data.length - 1
-    ended = episodes.assign(terminated=data.terminated[ends], truncated=data.truncated[ends] & ~data.cut, cut=data.cut)
+    with_ends = episodes.assign(
+        terminated=data.terminated[ends], truncated=data.truncated[ends] & ~data.cut, cut=data.cut
+    )
     rows = {}
     for name in [*names, *(["all"] if len(names) > 1 else [])]:
-        group = ended if name == "all" else ended[ended.policy == name]
+        group = with_ends if name == "all" else with_ends[with_ends.policy == name]
         total = group["return"].astype(float)
         length = group["length"]
         rows[name] = {

@@ -40,8 +40,8 @@ def add_texts(
     "Writes the texts of every state, after the last steps too, beside the codes; ValueError for an unknown format"
     if text_format not in TEXT_FORMATS:
         raise ValueError(f"text format {text_format!r} is unknown; there are {', '.join(TEXT_FORMATS)}")
-    written = [(shard / f"text-{text_format}" / "text.json").exists() for shard in data.shards]
-    missing = np.flatnonzero(~np.array(written)).tolist()
+    complete = [(shard / f"text-{text_format}" / "text.json").exists() for shard in data.shards]
+    missing = np.flatnonzero(~np.array(complete)).tolist()
     for shard in missing:
         codes = np.load(data.shards[shard] / "codes.npy", mmap_mode="r")
         with whole_folder(data.shards[shard] / f"text-{text_format}") as new:

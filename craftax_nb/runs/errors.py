@@ -134,13 +134,13 @@ def show_errors(
     "From here on the notebook's cells end in a sentence for errors of a known kind, and in a note for faults"
 
     def show(shell, kind, error, tb, tb_offset=None):
-        if known := sentence(error, place):
-            lines = [f"{kind.__name__}: {known}"]
+        if message := sentence(error, place):
+            lines = [f"{kind.__name__}: {message}"]
         else:
             lines = shell.InteractiveTB.structured_traceback(kind, error, tb, tb_offset=tb_offset)
             lines += [note] if (note := fault_note(error, place)) else []
         lines = [hide_secrets(line) for line in lines]
-        shell._showtraceback(kind, known or hide_secrets(str(error)), lines)
+        shell._showtraceback(kind, message or hide_secrets(str(error)), lines)
         return lines
 
     shell.set_custom_exc((Exception,), show)

@@ -179,8 +179,8 @@ class Run:
         try:
             run = cls(job, params, *_take_folder(job, params, defaults or {}, notebook))
         except OSError as e:
-            given = params.get("run_dir")
-            raise RunError("run_dir: " * bool(given) + os_sentence(e, given or "runs")) from None
+            run_dir = params.get("run_dir")
+            raise RunError("run_dir: " * bool(run_dir) + os_sentence(e, run_dir or "runs")) from None
         tell_folder(run.dir)
         _watch(run)
         return run
@@ -294,8 +294,8 @@ def save_table(self: Run, rows, name: str, step: int = 0) -> Path:  # rows: a Da
 def save_files(self: Run, kind: str, files: list[Path], step: int = 0) -> None:
     "Mirrors files, which no job changes later, to W&B as the artifact <kind>-<run> of type <kind>"
     if self.mirror:
-        named = {path.name: path for path in files}
-        self.mirror.artifact(f"{kind}-{self.id}", named, ["latest", f"run-{self.id}"], step)
+        by_name = {path.name: path for path in files}
+        self.mirror.artifact(f"{kind}-{self.id}", by_name, ["latest", f"run-{self.id}"], step)
 
 # %% ../../nbs/runs/run.ipynb #cb47e5fe
 @patch

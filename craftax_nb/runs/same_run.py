@@ -36,8 +36,8 @@ BEFORE_ADDED = {"extras": False, "reflect": False}  # parameter -> what runs did
 # %% ../../nbs/runs/same_run.ipynb #98217947
 def present_values(job: str, params: dict) -> dict:
     "A run's parameters with the values by which they are written now"
-    changed = EARLIER_VALUES.get(job, {})
-    return {k: changed[k].get(v, v) if k in changed and type(v) is int else v for k, v in params.items()}
+    present = EARLIER_VALUES.get(job, {})
+    return {k: present[k].get(v, v) if k in present and type(v) is int else v for k, v in params.items()}
 
 # %% ../../nbs/runs/same_run.ipynb #2e5a8419
 def check_same(folder: Path, job: str, params: dict, defaults: dict) -> None:

@@ -191,7 +191,7 @@ def checkpoints(self: Mirror, folder: Path):
     best = BestCheckpoint.read(folder / "best.json").step if (folder / "best.json").exists() else None
     old = {v["step"]: v for v in read_manifest(folder).versions}
     versions = []
-    changed = []
+    uploads = []
     name = f"checkpoint-{folder.name}"
     for c in complete:
         step = step_of(c)
@@ -200,9 +200,9 @@ def checkpoints(self: Mirror, folder: Path):
         aliases = [f"step-{step}", *newest, *(["best"] if step == best else [])]
         versions.append({"step": step, "folder": str(c.relative_to(folder)), "files": files, "aliases": aliases})
         if old.get(step, {}).get("aliases") != aliases and (step not in old or len(aliases) > 1):
-            changed.append(versions[-1])
-    if changed and changed[-1] is not versions[-1]:  # W&B gives whatever comes last the alias `latest`
-        changed.append(versions[-1])
+            uploads.append(versions[-1])
+    if uploads and uploads[-1] is not versions[-1]:  # W&B gives whatever comes last the alias `latest`
+        uploads.append(versions[-1])
     for v in changed:
         self.artifact(name, {f: folder / v["folder"] / f for f in v["files"]}, v["aliases"], v["step"])
     if versions != list(old.values()):

@@ -22,7 +22,7 @@ def print_error(line: str):
 
 # %% ../../nbs/runs/waiting.ipynb #6cabe984
 class Waiting:
-    "Prints a line every so often about what a program waits for, since when, and what to look at"
+    "Prints a line now and then: what a program waits for, since when, and what to look at"
 
     first = 30.0
     every = 30.0  # seconds before the first line, and from each line to the next
@@ -30,12 +30,12 @@ class Waiting:
     def __init__(
         self,
         what: str | Callable[[], str],  # a function is asked when a line is due
-        look: str | Callable[[], str],  # what somebody can look at or do
+        advice: str | Callable[[], str],  # what somebody can look at or do
         report: Callable[[str], None] = print_error,  # called with a line
         first: float | None = None,  # seconds; None: the class's
     ):
         self.what = what
-        self.look = look
+        self.advice = advice
         self.report = report
         self.first = self.first if first is None else first
         self.over()
@@ -56,9 +56,9 @@ class Waiting:
 @patch
 def sentence(self: Waiting) -> str:
     "The line: what the program waits for, since when, and what to look at"
-    what, look = (x() if callable(x) else x for x in (self.what, self.look))
+    what, advice = (x() if callable(x) else x for x in (self.what, self.advice))
     since = time.strftime("%H:%M:%S", time.localtime(self.since))
-    return f"waiting for {what}: {self.seconds:.0f} s so far, since {since}; {look}"
+    return f"waiting for {what}: {self.seconds:.0f} s so far, since {since}; {advice}"
 
 
 @patch

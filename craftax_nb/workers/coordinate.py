@@ -25,10 +25,10 @@ from ..runs.files import remove_whole, show_path
 from ..runs.waiting import Waiting
 from .chunks import JobList, known_texts, write_jobs
 from .connection import QueueError, Server, connect, redis_server, safe_url
-from .pool import LocalWorkers, Stopped, WorkerConfig, joined
+from .pool import LocalWorkers, Stopped, WorkerConfig, has_registered
 from .queue import Queue
 from .status import ProgressLine, queue_status
-from .watch import Labelling
+from .watch import Labelling, LabelOptions
 from .worker import QUEUE_SCHEMA, chunk_name
 
 # %% ../../nbs/workers/coordinate.ipynb #5ea7e0e1
@@ -54,24 +54,19 @@ def label_texts(
     recipe: Recipe,  # resolved
     partial: str | Path,  # folder for chunks; those that are there are kept
     config: WorkerConfig = WorkerConfig(),  # noqa: B008  it is frozen
-    chunk: int = 32,  # texts a job
-    known: set | None = None,  # keys of texts that need no job; None: of those in chunks
+    options: LabelOptions = LabelOptions(),  # noqa: B008  it is frozen
     name: str = "",  # of the queue; "": made of the folder's
-    log: Callable = print,  # called with a line
-    progress: Callable | None = None,  # called with a QueueStatus; None: ProgressLine
-    stopping: Callable = lambda: False,  # asked now and then; True ends it with Stopped
-    skip_dead: bool = False,  # go without the texts that no worker can label, instead of raising LabelError
 ) -> dict[bytes, str]:  # {key: reason} of the texts that have no vector: none unless `skip_dead`
     "Computes the vectors of texts that have none yet; raises LabelError when that can't be finished, and Stopped"
-    _require_workers(config, chunk)
+    _require_workers(config, options.chunk)
     partial = Path(partial).absolute()
-    known = known_texts(partial) if known is None else known
-    jobs = JobList(partial, write_jobs(partial, texts, chunk, known))
+    finished = known_texts(partial)
+    jobs = JobList(partial, write_jobs(partial, texts, options.chunk, finished))
     if not jobs.jobs:
         return {}
-    total = sum(text_key(text) not in known for text in texts)
+    total = sum(text_key(text) not in finished for text in texts)
     description = {"schema": QUEUE_SCHEMA, "recipe": recipe.to_dict() | {"hash": recipe.hash}, "folder": str(partial)}
-    description |= {"texts": total, "jobs": len(jobs.jobs), "chunk": chunk}
+    description |= {"texts": total, "jobs": len(jobs.jobs), "chunk": options.chunk}
     with redis_server() as server:
         queue = Queue(connect(server.url), name or queue_name(partial), ttl=config.ttl)
         queue.lead()  # refuses where another coordinator is at work
@@ -79,9 +74,8 @@ def label_texts(
         queue.lead()
         if not server.own:
             command = f"REDIS_URL={safe_url(server.url)} python -m craftax_nb.workers.worker --queue {queue.name}"
-            log(f"label: others join with {command}")
-        reporting = dict(progress=progress or ProgressLine(), stopping=stopping, log=log)
-        _finish_jobs(queue, server, config, jobs, description, skip_dead, **reporting)
+            options.log(f"label: others join with {command}")
+        _finish_jobs(queue, server, config, jobs, description, options)
     return jobs.dead_texts()
 
 # %% ../../nbs/workers/coordinate.ipynb #7509e958
@@ -91,8 +85,7 @@ def _finish_jobs(
     config: WorkerConfig,
     jobs: JobList,
     description: dict,
-    skip_dead: bool,
-    **reporting,  # progress, stopping and log, of `Labelling`
+    options: LabelOptions,
 ):
     "Puts the jobs and starts workers until all are done; then, or after a LabelError, closes the queue"
     workers = None
@@ -101,10 +94,10 @@ def _finish_jobs(
         number = min(config.workers, len(jobs.jobs))
         logs = jobs.partial / "logs"
         workers = LocalWorkers(config, number, queue.name, server.url, logs)
-        Labelling(queue, server, workers, jobs, description, **reporting).run()
-        _require_done(queue, jobs, skip_dead, reporting["log"])
+        Labelling(queue, server, workers, jobs, description, options).run()
+        _require_done(queue, jobs, options.skip_dead, options.log)
     except BaseException as e:
-        keep_queue = not isinstance(e, LabelError)  # other machines may go on until it is started again
+        keep_queue = not isinstance(e, LabelError)  # other machines may continue until it is started again
         raise
     finally:
         if workers:
@@ -199,10 +192,8 @@ def label_dataset(
     config: WorkerConfig = WorkerConfig(),  # noqa: B008  it is frozen
     max_labels: int | None = None,  # stop at the episode that would need more distinct texts; None or 0: all
     labels_dir: str | Path = "",  # as for `labels_folder`
-    log: Callable = print,  # called with a line
     describe: Callable | None = None,  # codes, format -> texts; None: world.text's
-    skip_dead: bool = False,  # a text that no worker can label gets no label (pointer -1), instead of a LabelError
-    **options,  # of `label_texts`: chunk, progress, stopping
+    options: LabelOptions = LabelOptions(),  # noqa: B008  it is frozen
 ) -> Labels:
     "A dataset's labels, computed where they are missing; raises LabelError"
     from craftax_nb.lm.extract import resolve_recipe
@@ -214,14 +205,13 @@ def label_dataset(
     folder = labels_folder(dataset, recipe, labels_dir)
     started = time.time()
     plan = plan_labels(dataset, recipe, max_labels, describe)
-    if (labels := _complete_labels(folder, dataset, plan, skip_dead)) is not None:
-        log(f"label: all {len(labels):,} labels are there already ({show_path(folder)})")
+    if (labels := _complete_labels(folder, dataset, plan, options.skip_dead)) is not None:
+        options.log(f"label: all {len(labels):,} labels are there already ({show_path(folder)})")
         return labels
     require_writable(folder)
     try:
         with locked(folder.with_name(folder.name + ".partial")):
-            options["skip_dead"] = skip_dead
-            computed, dead = _compute_missing(folder, recipe, plan, config, log, options)
+            computed, dead = _compute_missing(folder, recipe, plan, config, options)
             info = dict(computed=computed, seconds=round(time.time() - started, 2), workers=config.workers)
             info |= dict(dataset_hash=dataset.hash, states=plan.states, episodes=plan.episodes, max_labels=max_labels)
             return _put_together(folder, recipe, plan, dead, info)
@@ -233,19 +223,19 @@ def label_dataset(
 
 # %% ../../nbs/workers/coordinate.ipynb #1ef91638
 def _compute_missing(
-    folder: Path, recipe: Recipe, plan: Plan, config: WorkerConfig, log: Callable, options: dict
+    folder: Path, recipe: Recipe, plan: Plan, config: WorkerConfig, options: LabelOptions
 ) -> tuple[int, dict[bytes, str]]:  # texts that were computed; {key: reason} of those that could not be
     "Writes chunks with the vectors of the texts that have no labels yet; needs the lock"
     _restore(folder)
     partial = folder.with_name(folder.name + ".partial")
     labelled = set(_keys(_labels_at(folder)))
-    known = known_texts(partial)
+    finished = known_texts(partial)
     unlabelled = [text for text in plan.texts if text_key(text) not in labelled]
-    missing = [text for text in unlabelled if text_key(text) not in known]
+    missing = [text for text in unlabelled if text_key(text) not in finished]
     cost = estimate(missing, recipe, config.workers)
     computed_before = len(plan.texts) - len(missing)
     require_room(folder, 2 * cost["bytes"] + cost["bytes"] / max(1, len(missing)) * computed_before)
-    log(
+    options.log(
         f"label: {plan.states:,} states of {plan.episodes:,} episodes, {len(plan.texts):,} distinct texts, "
         f"{computed_before:,} of them there already; about {cost['tokens']:,} tokens, {duration(cost['seconds'])} "
         f"with {max(1, config.workers)} workers, {cost['bytes'] / 1e6:.1f} MB"
@@ -253,8 +243,7 @@ def _compute_missing(
     if recipe.model == ORACLE:
         _label_here(missing, recipe, partial)
         return len(missing), {}
-    name = queue_name(folder)
-    dead = label_texts(unlabelled, recipe, partial, config, known=known, name=name, log=log, **options)
+    dead = label_texts(unlabelled, recipe, partial, config, options, name=queue_name(folder))
     return len(missing) - len(dead), dead
 
 # %% ../../nbs/workers/coordinate.ipynb #67dcc253
@@ -272,9 +261,9 @@ def _put_together(folder: Path, recipe: Recipe, plan: Plan, dead: dict[bytes, st
     "Writes the labels from the earlier ones and the chunks, and removes the chunks; needs the lock"
     if dead:
         info |= {"dead": {key.hex(): reason for key, reason in dead.items()}}
-        wanted = plan
+        whole_plan = plan
         plan = plan.without(info["dead"])
-        info |= {"dead_transitions": int(((wanted.pointer >= 0) & (plan.pointer < 0)).sum())}
+        info |= {"dead_transitions": int(((whole_plan.pointer >= 0) & (plan.pointer < 0)).sum())}
     partial = folder.with_name(folder.name + ".partial")
     keys = [text_key(text) for text in plan.texts]
     labels = save_labels(folder, recipe, keys, _rows(_labels_at(folder), partial), plan.pointer, **info)
@@ -300,7 +289,7 @@ def join_labelling(
     shown_at = 0.0
     advice = f"start label there with the same parameters; workers' logs: {show_path(logs)}"
     waiting = Waiting(f"a coordinator of queue {queue.name} at {safe_url(url)}", advice)
-    has_joined = lambda pid: joined(seen_workers, pid)
+    has_joined = lambda pid: has_registered(seen_workers, pid)
     workers = LocalWorkers(config, config.workers, queue.name, url, logs)
     try:
         while workers.running:

@@ -58,8 +58,8 @@ def check_label_run(
             _check_weights(find_model(recipe.model))
         python = _python(p["worker_python"])
         if p["role"] != "both" and not os.environ.get("REDIS_URL"):
-            wanted = "REDIS_URL is not set: it names the server that all machines reach"
-            raise RecipeError(f"role is {p['role']}, but {wanted}")
+            problem = "REDIS_URL is not set: it names the server that all machines reach"
+            raise RecipeError(f"role is {p['role']}, but {problem}")
         if p["backend"] == "transformers":
             require_vllm_for(gpu_plan(p).settings(), p["backend"])
     except (RecipeError, ModelError) as e:
@@ -75,8 +75,8 @@ def _recipe_of(p: dict) -> Recipe:  # p: parameters of the job label
     text_format = "facts" if p["model"] == ORACLE and p["text_format"] == "filtered" else p["text_format"]
     prompt = p["prompt"] or default_prompt(text_format, p["history"], p["generated_tokens"])
     layer = p["layer"] if p["layer"] % 1 else int(p["layer"])
-    named = {name: p[name] for name in _same_names}
-    return Recipe(prompt=prompt, layer=layer, text_format=text_format, **named)
+    fields = {name: p[name] for name in _same_names}
+    return Recipe(prompt=prompt, layer=layer, text_format=text_format, **fields)
 
 # %% ../../nbs/workers/job.ipynb #cad8aaea
 def _controlled(
@@ -100,7 +100,7 @@ def label_run(
 ):  # the labels; None on a machine that only works for another
     "Labels the data set as the run's parameters say; a stop signal ends the notebook cleanly"
     from craftax_nb.lm.extract import resolve_recipe
-    from craftax_nb.workers.coordinate import join_labelling, label_dataset, labels_folder
+    from craftax_nb.workers.coordinate import LabelOptions, join_labelling, label_dataset, labels_folder
     from craftax_nb.workers.pool import Stopped, WorkerConfig
 
     p = run.params
@@ -110,8 +110,8 @@ def label_run(
     workers = WorkerConfig(count, p["threads"], p["backend"], gpus=gpu_plan(p), python=python)
     try:
         if p["role"] != "worker":
-            options = dict(chunk=p["chunk"], stopping=stopping, skip_dead=p["skip_dead"])
-            labels = label_dataset(dataset, recipe, workers, p["max_labels"], folder, **options)
+            options = LabelOptions(p["chunk"], p["skip_dead"], stopping=stopping)
+            labels = label_dataset(dataset, recipe, workers, p["max_labels"], folder, options=options)
             return _controlled(labels, p, folder)
         shared = labels_folder(dataset, resolve_recipe(recipe), folder)
         join_labelling(shared, workers, run.dir / "logs", stopping=stopping)

@@ -156,8 +156,8 @@ def queue_names(client) -> list[str]:
 # %% ../../nbs/workers/status.ipynb #a181e346
 def _print_queues(client, names: list[str], ttl: float, clear: bool):
     "Prints the queues of these names, or all of them"
-    wanted = [name for name in queue_names(client) if not names or name in names]
-    tables = [str(queue_status(Queue(client, name, ttl))) for name in wanted]
+    selection = [name for name in queue_names(client) if not names or name in names]
+    tables = [str(queue_status(Queue(client, name, ttl))) for name in selection]
     print(("\033[H\033[2J" if clear else "") + ("\n\n".join(tables) or "no queue"), flush=True)
 
 # %% ../../nbs/workers/status.ipynb #a780244d
