@@ -157,7 +157,7 @@ def open_folder(
     preset: str = "",  # stands in a new folder's name
 ) -> Path:
     "A run's folder, made if it is missing; raises OSError where it can't be made"
-    if given:
+    if run_dir:
         resolve(run_dir).mkdir(0o700, parents=True, exist_ok=True)
         return resolve(run_dir)
     job = f"{job}-{preset}" if preset else job

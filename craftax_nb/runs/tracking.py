@@ -203,7 +203,7 @@ def checkpoints(self: Mirror, folder: Path):
             uploads.append(versions[-1])
     if uploads and uploads[-1] is not versions[-1]:  # W&B gives whatever comes last the alias `latest`
         uploads.append(versions[-1])
-    for v in changed:
+    for v in uploads:
         self.artifact(name, {f: folder / v["folder"] / f for f in v["files"]}, v["aliases"], v["step"])
     if versions != list(old.values()):
         write_json(folder / "artifacts.json", {"name": name, "versions": versions})
