@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from .settings import NUMBER_KINDS
 
 from ..data.dataset import load_dataset
 from ..lm.models import ModelError
@@ -21,7 +22,7 @@ from .actions import ActionSettings, ActionTask
 from .closed import ClosedGRPO
 from .episodes import EpisodeTuner
 from .forecast import ForecastTask
-from .tasks import NUMBER_KINDS, Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
+from .tasks import Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
 from .train import Tuner, tune
 from .words import word_model
 
