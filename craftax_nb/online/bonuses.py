@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import optax
+from .settings import BONUS_NAMES
 from flax import linen as nn
 from flax import struct
 from flax.linen.initializers import orthogonal
@@ -238,7 +239,7 @@ class RND:
     update = _update
 
 # %% ../../nbs/online/bonuses.ipynb #bd3cd65e
-BONUSES = {"none": None, "icm": ICM, "e3b": E3B, "rnd": RND}
+BONUSES = dict(zip(BONUS_NAMES, (None, ICM, E3B, RND), strict=True))
 
 
 def make_bonus(

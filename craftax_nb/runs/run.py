@@ -49,6 +49,7 @@ from .provenance import git_diff, provenance
 from .records import METRICS, PARAMS, STATUS, append_line, read_lines
 from .same_run import check_same
 from .secrets import hide_secrets, password_in
+from .settings import JobSettings
 from .tracking import Mirror, load_env
 
 # %% ../../nbs/runs/run.ipynb #10680c57
@@ -159,31 +160,36 @@ class Run:
     def open(
         cls,
         job: str,  # the job's name
-        params: dict,  # its parameters; run_dir "" or missing: a new folder
+        params: dict | JobSettings,  # its parameters; run_dir "" or missing: a new folder
         defaults: dict | None = None,  # the notebook's own values of the parameters
         notebook: str = "",  # its path, relative to the project
     ) -> "Run":
         "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
         load_env()
+        settings = params if isinstance(params, JobSettings) else JobSettings()
+        if params is settings:
+            params = settings.to_dict()
+            defaults = settings.defaults() | (defaults or {})
         if problem := password_in(params):
             raise RunError(problem)
         try:
-            run = cls(job, params, *_take_folder(job, params, defaults or {}, notebook))
+            run = cls(job, params, *_take_folder(job, params, defaults or {}, notebook, settings.parameters()))
         except OSError as e:
             given = params.get("run_dir")
             raise RunError("run_dir: " * bool(given) + os_sentence(e, given or "runs")) from None
+        run.settings = settings
         tell_folder(run.dir)
         _watch(run)
         return run
 
 # %% ../../nbs/runs/run.ipynb #e6699dc0
-def _take_folder(job: str, params: dict, defaults: dict, notebook: str) -> tuple[Path, bool, int]:
+def _take_folder(job: str, params: dict, defaults: dict, notebook: str, parameters: dict) -> tuple[Path, bool, int]:
     "Makes or takes over the run's folder, and begins an attempt: the folder, whether it is resumed, the attempt"
     folder = open_folder(job, params.get("run_dir", ""), params.get("preset", ""))
     alive = _take(folder)
     resumed = (folder / "params.json").exists()
     if resumed:
-        check_same(folder, job, params, defaults)
+        check_same(folder, job, params, defaults, parameters)
     about = _describe(folder, job, params, defaults, notebook)
     return folder, resumed, begin_attempt(folder, alive, **{k: about[k] for k in ("git", "library", "notebook_hash")})
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from .settings import FORECAST_KINDS
 from fastcore.basics import patch
 
 from ..data.dataset import Dataset
@@ -22,10 +23,7 @@ from ..world.text import describe
 __all__ = ['ASKED', 'HELD_OUT_EPISODES', 'next_facts', 'ForecastTask']
 
 # %% ../../nbs/tuning/forecast.ipynb #61d6bbf3
-ASKED = {
-    "facing": "What do you face after that?",
-    "health": "Does your health fall, stay or rise?",
-}
+ASKED = dict(zip(FORECAST_KINDS, ("What do you face after that?", "Does your health fall, stay or rise?"), strict=True))
 
 
 def next_facts(
