@@ -10,12 +10,13 @@ import math
 from pathlib import Path
 
 from .chain import ChainStep, run_step
+from .settings import settings_class
 from .sweep import next_output
 from ..runs.files import project_root, resolve, show_path
 from ..runs.provenance import provenance
 from ..runs.records import PARAMS
 from ..runs.run import RunError, metric_rows
-from ..runs.same_run import present_values
+from ..runs.same_run import current_values
 
 # %% ../../nbs/jobs/rerun.ipynb #53b358d1
 def changes_since(about: dict) -> list[str]:  # about: a run's params.json
@@ -94,7 +95,7 @@ def rerun(
         raise RunError(f"{show_path(new)} is there already; give another run_dir")
     print(f"{show_path(old)}: {about['job']} at revision {about.get('git', 'unknown')}")
     print("".join(f"- {line}\n" for line in changes_since(about)), end="", flush=True)
-    parameters = present_values(about["job"], about["params"])
+    parameters = current_values(about["params"], settings_class(about["job"]).parameters())
     step = ChainStep(about["job"], notebook, {k: v for k, v in parameters.items() if k != "run_dir"})
     if problem := run_step(step, show_path(new), next_output(new), new):
         raise RunError(f"{show_path(new)}: {problem}")

@@ -22,6 +22,7 @@ states; tables, curves and a sentence follow.
 13. probing.conclusions: one sentence a question
 14. probing.report: `probes.parquet`, `report.html`, `check_suites`
 15. probing.job: the job `probe_values`
+16. probing.settings: the parameters of probe_values
 
 ## Who calls it
 

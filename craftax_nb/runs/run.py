@@ -137,6 +137,13 @@ def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: st
     write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **debug, **about})
     return about
 
+# %% ../../nbs/runs/run.ipynb #90e51b4f
+def _unfolded(params: dict | JobSettings, defaults: dict) -> tuple[JobSettings, dict, dict]:
+    "A run's settings, its parameters and their defaults; a run that is opened with a dictionary has empty settings"
+    if isinstance(params, JobSettings):
+        return params, params.to_dict(), params.defaults() | defaults
+    return JobSettings(), params, defaults
+
 # %% ../../nbs/runs/run.ipynb #62406f86
 class Run:
     "A run's folder, open for writing"
@@ -166,17 +173,14 @@ class Run:
     ) -> "Run":
         "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
         load_env()
-        settings = params if isinstance(params, JobSettings) else JobSettings()
-        if params is settings:
-            params = settings.to_dict()
-            defaults = settings.defaults() | (defaults or {})
+        settings, params, defaults = _unfolded(params, defaults or {})
         if problem := password_in(params):
             raise RunError(problem)
         try:
-            run = cls(job, params, *_take_folder(job, params, defaults or {}, notebook, settings.parameters()))
+            run = cls(job, params, *_take_folder(job, params, defaults, notebook, settings.parameters()))
         except OSError as e:
-            given = params.get("run_dir")
-            raise RunError("run_dir: " * bool(given) + os_sentence(e, given or "runs")) from None
+            place = params.get("run_dir")
+            raise RunError("run_dir: " * bool(place) + os_sentence(e, place or "runs")) from None
         run.settings = settings
         tell_folder(run.dir)
         _watch(run)
