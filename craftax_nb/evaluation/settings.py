@@ -43,7 +43,7 @@ class EvaluatedEpisodes(JobSettings):
         True, "of a run folder, a row for each step that it kept; False: for the newest", debug=False
     )
     baseline: str = parameter(
-        "random", 'which agent the others are compared with: "random", or one of the checkpoints as given'
+        "random", 'what the others are compared with: "random", or one of the checkpoints as given'
     )
     run_dir: str = RUN_DIR
     preset: str = PRESET
@@ -65,7 +65,7 @@ class EvaluatedInputs(EvaluatedEpisodes):
     "What agents read in evaluate, and how the game differs"
 
     accept_unrecorded_words: bool = parameter(
-        False, "play agents whose recipe doesn't hold in which words states were described"
+        False, "play agents whose recipe lacks in which words states were described"
     )
     prompt: str = parameter(
         "", 'do agents rely on theirs? they play again with this one: a text, a .md file, "garbage"'
@@ -77,7 +77,7 @@ class EvaluatedInputs(EvaluatedEpisodes):
     )
     server: str = parameter("", "address of a label server that makes the hidden states; empty: this machine")
     data: str = parameter(
-        "", "data set with labels agents were trained on; empty: as they record; CRAFTAX_NB_VERIFY off: unchecked"
+        "", "data set with labels agents were trained on; empty: the recorded one; CRAFTAX_NB_VERIFY off: unchecked"
     )
     slots: int = SLOTS
 
@@ -86,7 +86,7 @@ class EvaluateSettings(EvaluatedInputs):
     "The parameters of evaluate"
 
     video_agents: str = parameter(
-        "", "agents that are filmed, as in the table, separated by commas; empty: the highest mean return"
+        "", "agents to film, as in the table, separated by commas; empty: the highest mean return"
     )
     video_episodes: str = parameter("first, best, worst", "of each of them; a number means that episode")
     video_steps: int = parameter(400, "most steps in a video; 0: no videos", Range(0, 1e6), debug=10)
@@ -129,7 +129,7 @@ class AblateSettings(AblatedEpisodes):
     "The parameters of ablate"
 
     data: str = parameter(
-        "", "data set with the labels it was trained on; empty: as it records; CRAFTAX_NB_VERIFY off: unchecked"
+        "", "data set with the labels it was trained on; empty: the recorded one; CRAFTAX_NB_VERIFY off: unchecked"
     )
     other: str = parameter("", 'for the arm "other": hash of another recipe\'s labels of the same data')
     server: str = parameter("", "address of a label server; empty: this machine, which arms with other texts need")

@@ -20,7 +20,7 @@ JOBS = {  # job -> the class of its parameters
     "train_bc": "offline.settings.BCSettings",
     "train_iql": "offline.settings.IQLSettings",
     "train_grpo": "tuning.settings.GRPOSettings",
-    "train_selfplay": "tuning.settings.SelfPlaySettings",
+    "train_selfplay": "tuning.settings.TrainSelfPlaySettings",
     "label": "labelling.settings.LabelSettings",
     "import_data": "labelling.settings.ImportSettings",
     "evaluate": "evaluation.settings.EvaluateSettings",

@@ -8,12 +8,11 @@ __all__ = ['kind_of', 'sample_as_npz', 'import_run', 'next_commands']
 # %% ../../nbs/labelling/imports.ipynb #f07465fc
 from pathlib import Path
 
-from .settings import LAYOUTS
-
 from ..data.dataset import Dataset, load_dataset
 from ..data.imports import ImportDataError, ImportReport
 from ..data.sources import import_minari, import_table
 from .npz import export_npz, import_npz
+from .settings import LAYOUTS
 from ..runs.attempts import read_attempts
 from ..runs.files import remove_whole, resolve, show_path
 from ..runs.run import Run
@@ -47,15 +46,17 @@ def import_run(
     run: Run,  # of the job import_data
 ) -> tuple[Dataset, ImportReport]:
     "Imports what the run's parameters name, once; ParameterError, one sentence, where that can't be done"
-    p, options = run.params, {"craftax_version": run.params["craftax_version"]}
-    folder = resolve(p["data"]) if p["data"] else run.dir / "data"
-    if not p["data"] and not any(attempt.get("status") == "finished" for attempt in read_attempts(run.dir)):
+    settings = run.settings
+    options = settings.selection("craftax_version")
+    folder = resolve(settings.data) if settings.data else run.dir / "data"
+    if not settings.data and not any(attempt.get("status") == "finished" for attempt in read_attempts(run.dir)):
         remove_whole(folder)  # an attempt left it that was killed before it had finished
     try:
-        source, joined = (p["source"], p["joined"]) if p["source"] else (sample_as_npz(run.dir / "npz"), True)
-        kind = kind_of(source) if p["kind"] == "auto" else p["kind"]
+        source = settings.source or sample_as_npz(run.dir / "npz")
+        joined = settings.joined or not settings.source
+        kind = kind_of(source) if settings.kind == "auto" else settings.kind
         if kind == "npz":
-            return import_npz(source, folder, p["num_envs"], joined, p["pooling"], **options)
+            return import_npz(source, folder, settings.num_envs, joined, settings.pooling, **options)
         return (import_minari if kind == "minari" else import_table)(source, folder, **options)
     except ImportDataError as e:
         raise ParameterError(f"import_data: source: {e}") from None

@@ -6,10 +6,9 @@
 __all__ = ['ROLES', 'WORKER_BYTES', 'LAYOUTS', 'LabelInputs', 'LabelRecipe', 'LabelWorkers', 'LabelSettings', 'ImportSettings']
 
 # %% ../../nbs/labelling/settings.ipynb #4f8fdd27
-from ..lm.names import BACKENDS, PICTURES, VECTOR_BYTES
-
 from ..lm.cadence import EPISODE
 from ..lm.controls import CONTROL_KINDS
+from ..lm.names import BACKENDS, PICTURES, VECTOR_BYTES
 from ..lm.recipe import CHOICES
 from ..runs.memory import returns_bytes
 from craftax_nb.runs.settings import (
@@ -60,7 +59,7 @@ class LabelRecipe(LabelInputs):
 
     layer: float = parameter(
         -1.0,
-        "whose output: 0 embeddings, 1, 2, ...; -1 last, normed; 0.5 half of the depth",
+        "its output: 0 embeddings, 1, 2, ...; -1 last, normed; 0.5 half of the depth",
         Range(0, 1000, besides=(-1,)),
     )
     positions: str = parameter(

@@ -11,7 +11,6 @@ import dataclasses
 
 import numpy as np
 import torch
-from .names import BACKENDS, PICTURES
 from fastcore.basics import patch
 
 from .backends import Backend, Decoder, TextEncoder, is_encoder, torch_threads, tower_config
@@ -20,6 +19,7 @@ from .controls import Control, is_control
 from .forward import plain_forward, plain_states, pool, pooled
 from .gpus import require_vllm_for
 from .models import model_folder, revision, weights_hash
+from .names import BACKENDS, PICTURES
 from .prompt import Tokens, render, text_hash, text_key, tokenise
 from .recipe import ORACLE, Recipe, RecipeError, require_same
 

@@ -12,11 +12,11 @@ from craftax_nb.runs.settings import (
     ACCEPT_UNFINISHED,
     DATA,
     DEVICES,
+    FRACTION,
     PRESET,
     RUN_DIR,
     SEED,
-    SHARE,
-    STEPS,
+    STEP_COUNT,
     THREADS,
     WANDB,
     JobSettings,
@@ -37,8 +37,8 @@ class OfflineData(JobSettings):
         1, "how many are trained together: seed, seed + 1, ...; each leaves its own agent", Range(1, 10)
     )
     order_seed: int = parameter(0, "of held-out episodes and the order of transitions; the same for all compared", SEED)
-    steps: int = parameter(2000, "gradient steps", STEPS, debug=40)
-    gamma: float = parameter(0.99, "discount", SHARE)
+    steps: int = parameter(2000, "gradient steps", STEP_COUNT, debug=40)
+    gamma: float = parameter(0.99, "discount", FRACTION)
     augment: bool = parameter(False, "read labels (hidden states of a language model) next to the observation")
     labels: str = parameter("", "hash of the labels' recipe; empty: the only one there is", needs="augment")
     labels_dir: str = parameter("", "where labels lie; empty: in the data set's folder", needs="augment")
@@ -55,7 +55,7 @@ class OfflineNetwork(OfflineData):
     hidden_dropout: float = parameter(
         0.0,
         "chance that a training transition gets the mean hidden state in place of its own",
-        SHARE,
+        FRACTION,
         earlier="label_dropout",
     )
     network: str = parameter(
@@ -82,8 +82,8 @@ class OfflineSettings(OfflineNetwork):
     patience: int = parameter(
         0, "steps without a better held-out log-likelihood after which training stops; 0: never", Range(0, 1e12)
     )
-    log_every: int = parameter(100, "steps between rows of metrics.jsonl", STEPS, debug=10)
-    checkpoint_every: int = parameter(1000, "steps between checkpoints", STEPS, debug=20)
+    log_every: int = parameter(100, "steps between rows of metrics.jsonl", STEP_COUNT, debug=10)
+    checkpoint_every: int = parameter(1000, "steps between checkpoints", STEP_COUNT, debug=20)
     dtype: str = parameter("float32", "of stored weights; float16 halves a checkpoint", ("float32", "float16"))
     device: str = parameter("auto", "cpu, cuda, or what there is", DEVICES)
     precision: str = parameter(
@@ -108,17 +108,17 @@ class AWRSettings(OfflineSettings):
 
     job = "train_awr"
     after = "steps"
-    steps: int = parameter(2400, "gradient steps of critic and actor together", STEPS, debug=40)
+    steps: int = parameter(2400, "gradient steps of critic and actor together", STEP_COUNT, debug=40)
     beta: float = parameter(
         1.0, "AWR temperature, in deviations of the advantage; large is behaviour cloning", Range(1e-6, 1e6)
     )
     max_weight: float = parameter(20.0, "upper clip of a transition's weight", Range(1e-6, 1e6))
     normalise: bool = parameter(True, "z-score advantages; False: beta is in units of return")
     critic_steps: int = parameter(
-        200, "steps of the critic in an iteration, which begins with new targets", STEPS, debug=5
+        200, "steps of the critic in an iteration, which begins with new targets", STEP_COUNT, debug=5
     )
-    actor_steps: int = parameter(1000, "steps of the actor in an iteration, after the critic's", STEPS, debug=10)
-    td_lambda: float = parameter(0.95, "of the critic's targets; 1: returns-to-go", SHARE)
+    actor_steps: int = parameter(1000, "steps of the actor in an iteration, after the critic's", STEP_COUNT, debug=10)
+    td_lambda: float = parameter(0.95, "of the critic's targets; 1: returns-to-go", FRACTION)
 
 # %% ../../nbs/offline/settings.ipynb #ead4afe2
 class BCSettings(OfflineSettings):
@@ -129,8 +129,8 @@ class BCSettings(OfflineSettings):
     best: float = parameter(
         1.0, 'share of training episodes, those of the highest return; 0.1: "10 % BC"', Range(1e-3, 1)
     )
-    td_lambda: float = parameter(0.95, "of the critic's targets; 1: returns-to-go", SHARE)
-    refresh_every: int = parameter(1000, "steps between computations of the targets", STEPS, debug=20)
+    td_lambda: float = parameter(0.95, "of the critic's targets; 1: returns-to-go", FRACTION)
+    refresh_every: int = parameter(1000, "steps between computations of the targets", STEP_COUNT, debug=20)
 
 # %% ../../nbs/offline/settings.ipynb #4f056a84
 class IQLSettings(OfflineSettings):

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import optax
-from .settings import BONUS_NAMES
 from flax import linen as nn
 from flax import struct
 from flax.linen.initializers import orthogonal
@@ -20,6 +19,7 @@ from flax.linen.initializers import orthogonal
 from ..nets.encoders import FirstLayer
 from ..nets.sparse import sparse_product
 from ..nets.spec import NetSpec
+from .settings import BONUS_NAMES
 from ..play.types import Record
 
 # %% auto #0

@@ -7,15 +7,14 @@ __all__ = ['BONUS_NAMES', 'PPORollouts', 'PPONetwork', 'PPOUpdate', 'PPOWorlds',
 
 # %% ../../nbs/online/settings.ipynb #7b9ec703
 from ..lm.names import VECTOR_BYTES
-from ..play.settings import CADENCE, HIDDEN_DROPOUT, HIDDEN_STATES, ON_STALE_FIELD, SERVER
-
 from ..nets.names import GRADIENT_DTYPES, NETS, num_weights_at_least, training_bytes
+from ..play.settings import CADENCE, HIDDEN_DROPOUT, HIDDEN_STATES, ON_STALE_FIELD, SERVER
 from craftax_nb.runs.settings import (
     ACCEPT_UNFINISHED,
+    FRACTION,
     RUN_DIR,
     SEED,
-    SHARE,
-    STEPS,
+    STEP_COUNT,
     WANDB,
     JobSettings,
     Range,
@@ -42,7 +41,7 @@ class PPORollouts(JobSettings):
     )
     seed: int = parameter(0, "of weights, worlds and actions", SEED)
     seeds: int = parameter(1, "runs side by side: seed, seed + 1, ...", Range(1, 100))
-    steps: int = parameter(1_000_000, "environment steps over all environments", STEPS, debug=2048)
+    steps: int = parameter(1_000_000, "environment steps over all environments", STEP_COUNT, debug=2048)
     num_envs: int = parameter(48, "environments at once", Range(1, 1e6), debug=16, baselines=1024)
     num_steps: int = parameter(
         96, "steps of each environment between two updates", Range(1, 1e5), debug=16, baselines=64
@@ -87,8 +86,8 @@ class PPOUpdate(PPONetwork):
     max_grad_norm: float = parameter(
         0.5, "longer gradients are scaled down to this length", Range(1e-6, 1e6), baselines=1.0
     )
-    gamma: float = parameter(0.95, "discount", SHARE, baselines=0.99)
-    gae_lambda: float = parameter(0.625, "of generalised advantage estimation", SHARE, baselines=0.8)
+    gamma: float = parameter(0.95, "discount", FRACTION, baselines=0.99)
+    gae_lambda: float = parameter(0.625, "of generalised advantage estimation", FRACTION, baselines=0.8)
     clip: float = parameter(0.2, "of the probability ratio", Range(1e-6, 1))
     epochs: int = parameter(10, "passes over each rollout", Range(1, 1000), debug=1, baselines=4)
     minibatches: int = parameter(8, "of each pass", Range(1, 1e5), debug=2)

@@ -7,16 +7,15 @@ __all__ = ['HIDDEN_STATES', 'CADENCE', 'SERVER', 'HIDDEN_DROPOUT', 'ON_STALE_FIE
            'LanguagePlaySettings', 'WordedPlaySettings', 'PlayLLMSettings']
 
 # %% ../../nbs/play/settings.ipynb #3fb8501b
-from ..lm.names import PICTURES
-
 from ..lm.cadence import EPISODE, ONCE
+from ..lm.names import PICTURES
 from ..nets.names import ON_STALE
 from craftax_nb.runs.settings import (
     ACCEPT_UNFINISHED,
+    FRACTION,
     PRESET,
     RUN_DIR,
     SEED,
-    SHARE,
     THREADS,
     WANDB,
     JobSettings,
@@ -35,7 +34,7 @@ CADENCE = parameter(
 )
 SERVER = parameter("", "address of a label server that is asked instead of a model on this machine")
 HIDDEN_DROPOUT = parameter(
-    0.0, "chance that an environment goes without its hidden state in a rollout", SHARE, earlier="label_dropout"
+    0.0, "chance that an environment goes without its hidden state in a rollout", FRACTION, earlier="label_dropout"
 )
 ON_STALE_FIELD = parameter(
     "keep", "what is read between two questions: the last hidden state with its age, or none: zero", ON_STALE
@@ -43,7 +42,10 @@ ON_STALE_FIELD = parameter(
 
 # %% ../../nbs/play/settings.ipynb #b00d00ab
 CHOICES_BY_MODEL = ("score", "choose", "think")  # how a language model chooses an action, see `play.wording`
-PROTOCOLS = ("own", "balrog")
+PROTOCOLS = {  # -> the parameters that it sets
+    "own": {},
+    "balrog": dict(history=16, sampling_temperature=1.0, answer_tokens=4096, max_steps=2000),
+}
 
 
 class LanguagePlaySettings(JobSettings):
@@ -65,7 +67,9 @@ class LanguagePlaySettings(JobSettings):
         CHOICES_BY_MODEL,
     )
     protocol: str = parameter(
-        "own", "balrog: 16 turns of history, temperature 1, 4096 tokens an answer, 2000 steps; for Classic", PROTOCOLS
+        "own",
+        "balrog: 16 turns of history, temperature 1, 4096 tokens an answer, 2000 steps; for Classic",
+        tuple(PROTOCOLS),
     )
     env_name: str = parameter("Craftax-Classic-Symbolic-v1", "or Craftax-Symbolic-v1", ENV_NAMES)
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from .settings import SIZE_NAMES
 
 from ..lm.models import model_folder
 from ..lm.oracle import fact_names
 from ..lm.recipe import ORACLE
 from ..nets.spec import NetSpec, flat_shapes
+from .settings import SIZE_NAMES
 from ..world.names import SHIFT_NAMES
 
 # %% auto #0

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from .settings import LOSSES, SCALES
 from fastcore.basics import patch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..lm.backends import common_beginning, repeated_cache
 from ..lm.prompt import chat_text
+from .settings import LOSSES, SCALES
 from .tasks import Question, TaskError
 
 # %% auto #0

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from .settings import FORECAST_KINDS
 from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..play.wording import action_words
+from .settings import FORECAST_KINDS
 from .tasks import Question, TaskError
 from ..world.codes import unpack
 from ..world.env import World

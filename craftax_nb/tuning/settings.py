@@ -4,19 +4,18 @@
 
 # %% auto #0
 __all__ = ['NUMBER_KINDS', 'FORECAST_KINDS', 'TASKS', 'LEARNERS', 'SCALES', 'LOSSES', 'GRPOLearning', 'GRPOObjective',
-           'GRPOQuestions', 'GRPOSettings', 'SelfPlaySettings']
+           'GRPOQuestions', 'GRPOSettings', 'TrainSelfPlaySettings']
 
 # %% ../../nbs/tuning/settings.ipynb #9d7438b1
 from ..lm.names import WRITERS
-
 from craftax_nb.runs.settings import (
     ACCEPT_UNFINISHED,
     DEVICES,
+    FRACTION,
     PRESET,
     RUN_DIR,
     SEED,
-    SHARE,
-    STEPS,
+    STEP_COUNT,
     THREADS,
     WANDB,
     JobSettings,
@@ -45,7 +44,7 @@ class GRPOLearning(JobSettings):
     run_dir: str = RUN_DIR
     preset: str = PRESET
     seed: int = parameter(0, "of questions, weights and draws", SEED)
-    steps: int = parameter(100, "updates of the model are this times epochs", STEPS, debug=12)
+    steps: int = parameter(100, "updates of the model are this times epochs", STEP_COUNT, debug=12)
     learner: str = parameter(
         "closed", "closed: answers are listed and one token long; trl: text is written (make setup-tuning)", LEARNERS
     )
@@ -83,7 +82,7 @@ class GRPOObjective(GRPOLearning):
     )
     backend: str = parameter(
         "auto",
-        "of trl, what writes answers: transformers, vllm; auto: vllm where it is installed and there is a GPU",
+        "of trl, what writes answers: transformers, vllm; auto: vllm on a GPU where it is installed",
         ("auto", *WRITERS),
     )
     completion_tokens: int = parameter(16, "of an answer that is written, at most", Range(1, 1e5))
@@ -103,7 +102,7 @@ class GRPOQuestions(GRPOObjective):
     horizon: int = parameter(1, "of action: steps that are played, over which its return counts", Range(1, 1e4))
     turns: int = parameter(4, "of episode: of a play", Range(1, 1e5))
     plays: int = parameter(4, "of action: of each action in each state", Range(1, 1e4), debug=1)
-    gamma: float = parameter(0.99, "of action: discount", SHARE)
+    gamma: float = parameter(0.99, "of action: discount", FRACTION)
     task_size: int = parameter(1, "of the numbers' tasks: digits, or words to count", Range(1, 12))
     data: str = parameter("sample/data_classic", "of forecast: a data set")
 
@@ -111,15 +110,15 @@ class GRPOQuestions(GRPOObjective):
 class GRPOSettings(GRPOQuestions):
     "The parameters of train_grpo"
 
-    measure_every: int = parameter(10, "steps between looks at the held-out questions", STEPS, debug=4)
-    checkpoint_every: int = parameter(20, "steps between checkpoints", STEPS, debug=6)
+    measure_every: int = parameter(10, "steps between looks at the held-out questions", STEP_COUNT, debug=4)
+    checkpoint_every: int = parameter(20, "steps between checkpoints", STEP_COUNT, debug=6)
     device: str = parameter("auto", ", ".join(DEVICES), DEVICES)
     threads: int = parameter(1, "CPU threads", THREADS)
     accept_unfinished: bool = ACCEPT_UNFINISHED
     wandb: bool = WANDB
 
 # %% ../../nbs/tuning/settings.ipynb #a33b5970
-class SelfPlaySettings(JobSettings):
+class TrainSelfPlaySettings(JobSettings):
     "The parameters of train_selfplay"
 
     job = "train_selfplay"
@@ -127,14 +126,14 @@ class SelfPlaySettings(JobSettings):
     run_dir: str = RUN_DIR
     preset: str = PRESET
     seed: int = parameter(0, "of problems and weights", SEED)
-    steps: int = parameter(400, "rounds", STEPS, debug=6)
+    steps: int = parameter(400, "rounds", STEP_COUNT, debug=6)
     batch_size: int = parameter(64, "problems that the solver learns from in a round", Range(1, 1e6), debug=8)
     game: bool = parameter(False, "also asks which edit of a state changes most; measured once, in a minute")
     env_name: str = parameter("Craftax-Classic-Symbolic-v1", "of game; or Craftax-Symbolic-v1", ENV_NAMES)
     problems: int = parameter(6, "of each kind that the solver is measured on in a round", Range(1, 1e4), debug=1)
     lr: float = parameter(2e-3, "the solver's learning rate", Range(1e-12, 1))
     proposer_lr: float = parameter(1e-2, "the proposer's", Range(1e-12, 1))
-    measure_every: int = parameter(20, "rounds between looks at what the solver answers", STEPS, debug=3)
-    checkpoint_every: int = parameter(100, "rounds between checkpoints", STEPS, debug=3)
+    measure_every: int = parameter(20, "rounds between looks at what the solver answers", STEP_COUNT, debug=3)
+    checkpoint_every: int = parameter(100, "rounds between checkpoints", STEP_COUNT, debug=3)
     threads: int = parameter(1, "CPU threads", THREADS)
     wandb: bool = WANDB

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from .settings import NUMBER_KINDS
 from fastcore.basics import patch
+
+from .settings import NUMBER_KINDS
 
 # %% auto #0
 __all__ = ['HELD_OUT_SHARE', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask', 'graded_parts', 'total_reward',

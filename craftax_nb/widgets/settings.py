@@ -7,7 +7,7 @@ __all__ = ['InspectSettings']
 
 # %% ../../nbs/widgets/settings.ipynb #ab467af2
 from ..runs.memory import returns_bytes
-from ..runs.settings import ACCEPT_UNFINISHED, DATA, PRESET, RUN_DIR, SHARE, JobSettings, Range, parameter
+from ..runs.settings import ACCEPT_UNFINISHED, DATA, FRACTION, PRESET, RUN_DIR, JobSettings, Range, parameter
 
 # %% ../../nbs/widgets/settings.ipynb #ce9bc84d
 class InspectSettings(JobSettings):
@@ -24,7 +24,7 @@ class InspectSettings(JobSettings):
         -1, "-1: the one with the highest return; of the sample the best that can be played on from", Range(-1, 1e9)
     )
     step: int = parameter(-1, "the state to begin at; -1: in the middle", Range(-1, 1e9))
-    gamma: float = parameter(0.0, "discount of the return-to-go; 0: the first agent's", SHARE)
+    gamma: float = parameter(0.0, "discount of the return-to-go; 0: the first agent's", FRACTION)
     run_dir: str = RUN_DIR
     accept_unfinished: bool = ACCEPT_UNFINISHED
     preset: str = PRESET

@@ -6,10 +6,9 @@
 __all__ = ['DreamerPlay', 'DreamerLearning', 'DreamerSettings']
 
 # %% ../../nbs/worldmodel/parameters.ipynb #90d6a59a
-from ..play.settings import CADENCE, HIDDEN_DROPOUT, HIDDEN_STATES, ON_STALE_FIELD, SERVER
-
 from ..nets.names import RSSM_SIZES
-from ..runs.settings import PRESET, RUN_DIR, SEED, STEPS, WANDB, JobSettings, Range, parameter
+from ..play.settings import CADENCE, HIDDEN_DROPOUT, HIDDEN_STATES, ON_STALE_FIELD, SERVER
+from ..runs.settings import PRESET, RUN_DIR, SEED, STEP_COUNT, WANDB, JobSettings, Range, parameter
 from ..world.names import CODE_BYTES, ENV_NAMES, FRAME_NAMES, WORLD_BYTES, is_classic
 
 # %% ../../nbs/worldmodel/parameters.ipynb #a573aacf
@@ -27,7 +26,7 @@ class DreamerPlay(JobSettings):
     run_dir: str = RUN_DIR
     preset: str = PRESET
     seed: int = parameter(0, "of weights, worlds and actions", SEED)
-    steps: int = parameter(1_000_000, "environment steps over all environments", STEPS, debug=512)
+    steps: int = parameter(1_000_000, "environment steps over all environments", STEP_COUNT, debug=512)
     extras: bool = parameter(
         True, "also reads numbers as thermometers and the tile ahead; of no effect where frames are read", absent=False
     )
