@@ -41,7 +41,7 @@ def check_same(
     parameters = parameters or {}
     old = RunParams.read(folder / "params.json")
     if old.job != job:
-        raise RunError(f"{show_path(folder)} holds a run of {old['job']}, not of {job}; give a new run_dir")
+        raise RunError(f"{show_path(folder)} holds a run of {old.job}, not of {job}; give a new run_dir")
     new = json.loads(json.dumps(params, default=str))
     absent = {name: described.absent for name, described in parameters.items() if described.absent is not None}
     began = {k: v for k, v in (defaults | absent).items() if k in new} | current_values(old.params, parameters)
