@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from ..nets.weights import load_arrays
 from fastcore.basics import patch
 
 from ..lm.prompt import observation_texts, text_key
-from ..nets.agent import load_arrays
 from ..runs.checkpoints import TRAINER
 from ..runs.files import read_json, remove_whole, whole_file, write_json
 
