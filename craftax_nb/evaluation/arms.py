@@ -79,7 +79,7 @@ def arm_labeller(
 
 # %% ../../nbs/evaluation/arms.ipynb #60fc14ba
 def _content_free(arm: str, agent: Agent, bank: np.ndarray, seed: int) -> Callable:
-    "The labeller of an arm that says nothing of the state"
+    "The labeller of an arm without information about the state"
     mean = np.asarray(agent.hidden_mean)
     std = np.asarray(agent.hidden_std)
     one = bank[np.random.default_rng(seed).integers(len(bank))]
@@ -95,7 +95,7 @@ def _content_free(arm: str, agent: Agent, bank: np.ndarray, seed: int) -> Callab
         "noise": noise,
     }[arm]
 
-
+# %% ../../nbs/evaluation/arms.ipynb #1e92773f
 def _texts(labeller, codes: np.ndarray, past: np.ndarray | None = None) -> list[str]:
     "The text about each state that the model would read"
     return observation_texts(codes, labeller.recipe.text_format, past, labeller.describe)

@@ -61,8 +61,8 @@ def other_prompt_labeller(
     file = resolve(folder) / "prompt.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(other_text(prompt, system_text(recipe.prompt)) + "\n")
-    changed = replace(recipe, prompt=str(file), prompt_hash="", weights_hash="", norm="", revision="")
-    labeller = Labeller(changed, threads=threads)
+    ablation = replace(recipe, prompt=str(file), prompt_hash="", weights_hash="", norm="", revision="")
+    labeller = Labeller(ablation, threads=threads)
     require_same(recipe, labeller.recipe, "the agent", "the ablation", ignore=("prompt", "prompt_hash"))
     return lambda codes, *past: labeller(codes, *past)  # a plain function has no recipe, so that nothing refuses it
 

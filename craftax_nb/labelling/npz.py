@@ -41,7 +41,7 @@ class NpzError(ImportDataError):
 
 def pack_obs(
     codes: np.ndarray,  # (n, width) uint8
-) -> dict[str, np.ndarray]:  # obs_map_bits (n, bytes) uint8, obs_aux (n, tail_dim) float32, obs_map_dim ()
+) -> dict[str, np.ndarray]:  # obs_map_bits (n, bytes) uint8, obs_aux (n, scalar_dim) float32, obs_map_dim ()
     "Observations as packed bits (the map part) and floats (the rest)"
     spec, obs = (CLASSIC if codes.shape[-1] == CLASSIC.width else FULL), decode(codes)
     bits = np.packbits(obs[:, : spec.map_dim] > 0, axis=1, bitorder="little")
@@ -60,7 +60,7 @@ def unpack_obs(
     if missing := {f"{name}_map_bits", f"{name}_aux"} - set(file):
         raise NpzError(f"the file has neither {name} nor {' and '.join(sorted(missing))}; it has {', '.join(file)}")
     bits, aux = file[f"{name}_map_bits"], file[f"{name}_aux"]
-    sizes = {(-(-s.map_dim // 8), s.tail_dim): s for s in (FULL, CLASSIC)}
+    sizes = {(-(-s.map_dim // 8), s.scalar_dim): s for s in (FULL, CLASSIC)}
     spec = sizes.get((bits.shape[-1], aux.shape[-1]))
     if spec is None or bits.dtype != np.uint8 or bits.ndim != 2:
         allowed = " or, of Classic, ".join(f"{b}, {f}" for b, f in sizes)

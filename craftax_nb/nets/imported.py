@@ -53,7 +53,8 @@ def read_mapping(
         raise CheckpointError("mapping: expected a JSON object with env_name and observation, or packed")
     if mapping.get("observation") == "packed":
         mapping = {**mapping, **PACKED}
-    problem, fields = mapping_problem(mapping) or _MAPPING.problem(mapping), [*_MAPPING.required, *_MAPPING.optional]
+    problem = mapping_problem(mapping) or _MAPPING.problem(mapping)
+    fields = [*_MAPPING.required, *_MAPPING.optional]
     if extra := sorted(set(mapping) - set(fields)):
         problem = f"it has {', '.join(extra)}, expected {', '.join(fields)}"
     elif not problem and not 0 <= mapping.get("gamma", 0) <= 1:
@@ -116,27 +117,27 @@ def _dtype(self: OnnxNetwork, name: str) -> np.dtype:
 
 # %% ../../nbs/nets/imported.ipynb #f860a2a7
 @patch
-def step(self: OnnxNetwork, seen: np.ndarray, memory):
+def step(self: OnnxNetwork, observation: np.ndarray, memory):
     "Logits, values and memory of all players"
-    rows = [slice(None)] if self.batched else range(len(seen))
-    parts = [self._run(seen[row], {name: x[row] for name, x in (memory or {}).items()}) for row in rows]
+    rows = [slice(None)] if self.batched else range(len(observation))
+    parts = [self._run(observation[row], {name: x[row] for name, x in (memory or {}).items()}) for row in rows]
     join = np.concatenate if self.batched else np.stack
     out = {name: join([part[name] for part in parts]) for name in parts[0]}
-    flat = lambda name: out[name].reshape(len(seen), -1)
+    flat = lambda name: out[name].reshape(len(observation), -1)
     new = {name: out[after].astype(memory[name].dtype) for name, after in self.memory.items()}
     return flat(self.logits), flat(self.value) if self.value else None, new or None
 
 # %% ../../nbs/nets/imported.ipynb #21367410
 @patch
-def _run(self: OnnxNetwork, seen, memory: Mapping) -> dict:
+def _run(self: OnnxNetwork, observation, memory: Mapping) -> dict:
     "One call of the file: its outputs by name, with the player's axis moved to the front of memories"
     shape = lambda name: self.inputs[name].shape
     place = lambda name, x: np.moveaxis(x, 0, self.axes[name]) if self.batched else x.reshape(shape(name))
-    given = {
+    inputs = {
         name: np.ascontiguousarray(place(name, x), self._dtype(name))
-        for name, x in {self.input: seen, **memory}.items()
+        for name, x in {self.input: observation, **memory}.items()
     }
-    out = dict(zip(self.outputs, self.session.run(self.outputs, given), strict=True))
+    out = dict(zip(self.outputs, self.session.run(self.outputs, inputs), strict=True))
     if not self.batched:
         return {name: np.asarray(x) for name, x in out.items()}
     player_axis = {output: self.axes[name] for name, output in self.memory.items()}
@@ -167,7 +168,8 @@ class LayerNetwork:
             raise CheckpointError(problem)
         self.weights = {name: x.float().numpy() for name, x in load_file(file).items()}
         self.layers = [layer.split() for layer in mapping.get("layers") or ()]
-        self.logits, self.value = mapping.get("logits") or "", mapping.get("value") or ""
+        self.logits = mapping.get("logits") or ""
+        self.value = mapping.get("value") or ""
         weights_of = {"linear": ("weight",), "gru": ("weight_ih", "weight_hh")}  # kind of layer -> its weights
         heads = [("linear", name) for name in (self.logits, self.value or self.logits)]
         for kind, *name in [*self.layers, *heads]:

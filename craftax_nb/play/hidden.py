@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from ..lm.prompt import observation_texts, text_key
 from ..nets.agent import load_arrays
-from .training import TRAINER
+from ..runs.checkpoints import TRAINER
 from ..runs.files import read_json, remove_whole, whole_file, write_json
 
 # %% auto #0
