@@ -53,20 +53,21 @@ def format_number(
     return f"{value:,}" if type(value) is int else str(value)
 
 # %% ../../nbs/runs/journal.ipynb #78d0019e
-def changed_params(about: dict) -> dict:  # of params.json
+def changed_params(metadata: dict) -> dict:  # of params.json
     "The parameters that differ from the notebook's defaults; all of them if the run has no defaults"
-    defaults = about.get("defaults", {})
-    params = {k: v for k, v in about["params"].items() if k not in ("run_dir", "wandb")}
+    defaults = metadata.get("defaults", {})
+    params = {k: v for k, v in metadata["params"].items() if k not in ("run_dir", "wandb")}
     return {k: v for k, v in params.items() if k not in defaults or defaults[k] != v}
 
 # %% ../../nbs/runs/journal.ipynb #29e23182
 def entry(run_dir: Path) -> str:
     "The journal's entry of a finished run"
-    about, status = PARAMS.read(run_dir / "params.json"), STATUS.read(run_dir / "status.json")
+    metadata = PARAMS.read(run_dir / "params.json")
+    status = STATUS.read(run_dir / "status.json")
     minute = datetime.datetime.fromtimestamp(status["time"], datetime.UTC).strftime("%Y-%m-%d %H:%M")
-    given = ", ".join(f"{k}={v!r}" for k, v in changed_params(about).items())
+    changes = ", ".join(f"{k}={v!r}" for k, v in changed_params(metadata).items())
     wandb = f", W&B {status['wandb']}" if status.get("wandb") else ""
-    origin = f"{about['job']} ({given or 'defaults'}), revision {about.get('git', 'unknown')}{wandb}"
+    origin = f"{metadata['job']} ({changes or 'defaults'}), revision {metadata.get('git', 'unknown')}{wandb}"
     numbers = [f"- {k}: {format_number(v)}" for k, v in status.get("summary", {}).items() if v is not None]
     heading = f"## {minute} UTC · {show_path(run_dir)}"
     return "\n".join([heading, "", f"{origin}, {status.get('seconds', 0):.0f} s.", "", *numbers]).rstrip() + "\n"
@@ -87,9 +88,9 @@ def merge_journal(
     path = folder / "JOURNAL.md"
     top, *entries = re.split(r"(?m)^(?=## )", path.read_text() if path.exists() else "# Journal\n")
     heading = lambda e: e.partition("\n")[0].strip()
-    known = {heading(e) for e in entries}
+    headings = {heading(e) for e in entries}
     new = [p.read_text() for p in folder.rglob("journal.md")]
-    new = sorted((e for e in new if e.startswith("## ") and heading(e) not in known), key=heading)
+    new = sorted((e for e in new if e.startswith("## ") and heading(e) not in headings), key=heading)
     for entry in new:
         at = next((i for i, e in enumerate(entries) if heading(e) < heading(entry)), len(entries))
         entries.insert(at, entry)
