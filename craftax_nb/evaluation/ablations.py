@@ -18,6 +18,7 @@ from .familiarity import Familiarity
 from .results import Results
 from .stats import check_same_games, clustered_interval, expanded_level, interval
 from ..lm.cadence import spacing
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..nets.hidden import aged
 
@@ -66,7 +67,7 @@ def held_out_states(
         row=np.searchsorted(labelled, sources),
         hidden=labels.of(labelled),
         label_codes=dataset.codes(labelled),
-        label_past=_past_codes(dataset, labelled, getattr(labels.recipe, "history", 0)),
+        label_past=_past_codes(dataset, labelled, labels.recipe.history),
         age=(rows - sources).astype(np.int32),
         target=_returns_to_go(dataset, rows, gamma),
     )
@@ -274,14 +275,14 @@ def _help_text(content_free: list, helps: bool, hurts: bool, attrs: Mapping) -> 
 # %% ../../nbs/evaluation/ablations.ipynb #8a0a5091
 def ablate(
     agent: Agent,
-    labeller: Callable,  # the agent's own
+    labeller: Labeller,  # the agent's own
     held: HeldOut,
     arms: tuple[str, ...] = ("real", *CONTENT_FREE),
     episodes: int = 100,  # to play with each arm; 0: held-out data only
     seed: int = 0,
     max_steps: int = 10_000,
     slots: int = 256,
-    other: Callable | None = None,  # another recipe's labeller, for the arm "other"
+    other: Labeller | None = None,  # another recipe's labeller, for the arm "other"
     done: Callable = lambda arm, play: play(),  # gives an arm's Results: `play()`, or those that it kept from before
     known: Familiarity | None = None,  # of the agent's training labels, to say how unusual an arm's hidden states are
 ) -> tuple[pd.DataFrame, Verdict]:
@@ -291,12 +292,11 @@ def ablate(
     _check_ablation(agent, labeller, arms)
     bank = held.hidden[np.random.default_rng(seed).permutation(held.row)]  # each as often as transitions have it
     labellers = {arm: arm_labeller(arm, agent, labeller, bank, other, seed) for arm in arms}
-    past = () if held.label_past is None else (held.label_past,)
     offline = {}
     online = {}
     unfamiliar = {}
     for arm, arm_states in labellers.items():
-        hidden = held.hidden if arm == "real" else np.asarray(arm_states(held.label_codes, *past))
+        hidden = held.hidden if arm == "real" else np.asarray(arm_states(held.label_codes, held.label_past))
         offline[arm] = offline_scores(agent, held, hidden)
         if known:
             unfamiliar[arm] = float(np.mean(known.percentiles(hidden) > 99))
@@ -308,7 +308,7 @@ def ablate(
     return table, verdict(table)
 
 # %% ../../nbs/evaluation/ablations.ipynb #523faf84
-def _check_ablation(agent: Agent, labeller: Callable, arms: tuple[str, ...]) -> None:
+def _check_ablation(agent: Agent, labeller: Labeller, arms: tuple[str, ...]) -> None:
     "ValueError for an agent without hidden states or missing arms; RecipeMismatch for another model's labeller"
     from craftax_nb.play.reader import check_labeller
 

@@ -18,6 +18,7 @@ from .continuations import Continuations
 from .controls import Control, is_control
 from .forward import plain_forward, plain_states, pool, pooled
 from .gpus import require_vllm_for
+from .labeller import Labeller
 from .models import model_folder, revision, weights_hash
 from .prompt import PICTURES, Tokens, render, text_hash, text_key, tokenise
 from .recipe import ORACLE, Recipe, RecipeError, require_same
@@ -175,7 +176,7 @@ class ExtractorError(RuntimeError):
     "A backend's hidden states differ from those of a plain transformers forward pass; nothing was labelled"
 
 # %% ../../nbs/lm/extract.ipynb #3323a1d1
-class Extractor:
+class Extractor(Labeller):
     "Texts to hidden states as a recipe says; has `recipe` (resolved), `dim` (width of a vector) and `backend`"
 
     def __init__(
@@ -353,7 +354,7 @@ def _refuse_if_not_greedy(recipe: Recipe, lm, tokens: Tokens):
 def open_extractor(
     recipe: Recipe,
     **options,  # of `Extractor`: backend, device, threads, check, continuations
-):  # `Extractor`, or with its `recipe`, `dim`, `encode` and `close` a `Control`, `TowerExtractor`, `OracleExtractor`
+) -> Labeller:  # an `Extractor`, `Control`, `TowerExtractor` or `OracleExtractor`
     "The extractor of any recipe"
     if is_control(recipe.model):
         return Control(recipe, lambda source: open_extractor(source, **options))

@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from .labeller import Labeller
 from .recipe import Recipe
 from ..world.codes import Unpacked, unpack
 from ..world.layout import CLASSIC, EMPTY, FULL, ObsSpec
@@ -123,8 +124,8 @@ def facts_of(
     return out
 
 # %% ../../nbs/lm/oracle.ipynb #e69c2347
-class OracleExtractor:
-    "Facts as texts to vectors, with the interface of an `Extractor` of `lm.extract`"
+class OracleExtractor(Labeller):
+    "Facts as texts to vectors"
 
     def __init__(self, recipe: Recipe):  # resolved
         self.recipe, self.dim = recipe, len(fact_names())
@@ -132,6 +133,3 @@ class OracleExtractor:
     def encode(self, texts: list[str]) -> np.ndarray:  # (n, dim) float32
         "The facts in an oracle's texts; ValueError for a text that isn't a list of facts"
         return facts_of(list(texts))
-
-    def close(self):
-        "Nothing to give back"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -17,6 +17,7 @@ from scipy.stats import spearmanr
 
 from ..evaluation.stats import interval, rank_correlations, rate_interval
 from ..lm.cadence import Cadence
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
@@ -183,7 +184,7 @@ def branch(
     rollouts: int = 32,  # plays of each state
     max_steps: int = 200,  # a play that runs longer is cut, and V stands for the rest
     seed: int = 0,  # of the random keys
-    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
+    labeller: Labeller | None = None,  # for an agent that reads hidden states
     gamma: float | None = None,  # discount; None: the one that V was trained with
     cadence: Cadence = "",  # when the labeller is asked, see `lm.cadence`; "": as the agent's recipe says
     slots: int = 256,  # plays in progress at once

@@ -13,6 +13,8 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..data.dataset import Dataset
+from ..lm.labeller import Labeller
+from ..lm.recipe import Recipe
 from ..nets.agent import Agent
 from ..play.standing import Standing
 from ..play.types import Record, to_episode
@@ -111,7 +113,7 @@ class Inspector(widgets.VBox):
         step: int = 0,
         folder: str | Path = "runs/inspector",
         suite: str | Path = "runs/suites/inspector",
-        labeller: Callable = load_labeller,
+        labeller: Callable[[Recipe], Labeller] = load_labeller,
     ):
         check_games(dataset.env_name, agents)
         self.dataset, self.agents, self.gamma = dataset, list(agents), gamma
