@@ -12,16 +12,17 @@ from this run's episodes.
 3. evaluation.results: what an agent reached, in a file
 4. evaluation.agents: from names to agents and their language models
 5. evaluation.arms: what an agent reads in the place of its hidden state
-6. evaluation.ablations: does an agent use the hidden state
-7. evaluation.prompts: the same agent under another prompt
-8. evaluation.kept: the return kept under a shift
-9. evaluation.familiarity: how far a hidden state lies from training
-10. evaluation.foresight: what agents with a world model foresee
-11. evaluation.language: a language model's own play
-12. evaluation.prompting: one prompt or another, on ten states
-13. evaluation.video: episodes as mp4
-14. evaluation.diagnose: two sources of hidden states, from a terminal
-15. evaluation.job: the jobs `evaluate` and `ablate`
+6. evaluation.held_out: the labelled states of held-out episodes
+7. evaluation.ablations: does an agent use the hidden state
+8. evaluation.prompts: the same agent under another prompt
+9. evaluation.kept: the return kept under a shift
+10. evaluation.familiarity: how far a hidden state lies from training
+11. evaluation.foresight: what agents with a world model foresee
+12. evaluation.language: a language model's own play
+13. evaluation.prompting: one prompt or another, on ten states
+14. evaluation.video: episodes as mp4
+15. evaluation.diagnose: two sources of hidden states, from a terminal
+16. evaluation.job: the jobs `evaluate` and `ablate`
 
 ## Who calls it
 

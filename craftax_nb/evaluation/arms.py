@@ -79,7 +79,7 @@ def arm_labeller(
 
 # %% ../../nbs/evaluation/arms.ipynb #60fc14ba
 def _content_free(arm: str, agent: Agent, bank: np.ndarray, seed: int) -> Labeller:
-    "The labeller of an arm that says nothing of the state"
+    "The labeller of an arm without information about the state"
     mean = np.asarray(agent.hidden_mean)
     std = np.asarray(agent.hidden_std)
     one = bank[np.random.default_rng(seed).integers(len(bank))]

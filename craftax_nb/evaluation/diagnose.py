@@ -27,7 +27,7 @@ def open_source(
     name: str,  # a label folder, a data set, http://..., a checkpoint, a run, or a recipe.json
     token_file: str = "",  # of a label server
 ) -> Labels | Labeller:
-    "The hidden states that a name stands for"
+    "Opens a source of hidden states by its name"
     if "://" in name:
         return RemoteLabeller(name, token_file=token_file, accept_unrecorded_words=True)
     place = resolve(name)
@@ -42,18 +42,17 @@ def open_source(
         raise RecipeError(f"{name} holds no recipe: that agent was trained without hidden states")
     return LocalLabeller(recipe, accept_unrecorded_words=True)
 
-
+# %% ../../nbs/evaluation/diagnose.ipynb #ab745e05
 def data_of(sources: tuple, data: str):
     "The data set whose states are compared: the named one, else the data set of the first labels, else the sample"
     folders = [source.folder.parent.parent for source in sources if isinstance(source, Labels)]
     return load_dataset(data or (str(folders[0]) if folders else "sample"))
 
-# %% ../../nbs/evaluation/diagnose.ipynb #692fd7d6
-def main(argv: list[str] | None = None) -> int:  # exit code
-    "Prints the verdict on two sources of hidden states and its measures"
-    parser = argparse.ArgumentParser(
-        prog="python -m craftax_nb.evaluation.diagnose", description=__doc__, allow_abbrev=False
-    )
+# %% ../../nbs/evaluation/diagnose.ipynb #73e0f5d4
+def _parser() -> argparse.ArgumentParser:
+    "The program's options"
+    name = "python -m craftax_nb.evaluation.diagnose"
+    parser = argparse.ArgumentParser(prog=name, description=__doc__, allow_abbrev=False)
     add = parser.add_argument
     for side in ("a", "b"):
         add(side, help="a label folder, a data set, a checkpoint, a recipe.json, or a label server's http address")
@@ -62,7 +61,12 @@ def main(argv: list[str] | None = None) -> int:  # exit code
     add("--seed", type=int, default=0, help="which states (%(default)s)")
     add("--figure", default="", help="file for a picture of the comparison, such as runs/why.png")
     add("--token-file", default="", help="file with a label server's token")
-    args = parser.parse_args(argv)
+    return parser
+
+# %% ../../nbs/evaluation/diagnose.ipynb #692fd7d6
+def main(argv: list[str] | None = None) -> int:  # exit code
+    "Prints the verdict on two sources of hidden states and its measures"
+    args = _parser().parse_args(argv)
     try:
         sources = tuple(open_source(name, args.token_file) for name in (args.a, args.b))
         diagnosis = diagnose(*sources, data_of(sources, args.data), args.states, args.seed, (args.a, args.b))
@@ -74,6 +78,6 @@ def main(argv: list[str] | None = None) -> int:  # exit code
         diagnosis.plot().savefig(Path(resolve(args.figure)), dpi=80)
     return 0 if diagnosis.kind.startswith("same") else 1
 
-
+# %% ../../nbs/evaluation/diagnose.ipynb #987c1c4f
 if __name__ == "__main__" and "__file__" in globals():
     sys.exit(main())

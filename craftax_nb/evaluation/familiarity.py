@@ -60,15 +60,15 @@ class Familiarity:
 def familiarity(
     labels: Labels,
     dataset: Dataset,  # the data set of these labels
-    most: int = 4000,  # labels of each half of the episodes that are compared
+    sample_size: int = 4000,  # labels of each half of the episodes that are compared
     seed: int = 0,
-    held: np.ndarray = (),  # numbers of episodes that are left out, since they are to be compared with the others
+    exclude: np.ndarray = (),  # numbers of episodes to leave out, because they are compared with the others
 ) -> Familiarity:
     "Measures the distances between training labels; ValueError where fewer than two episodes have labels"
     rows = np.asarray(labels.pointer)
     odd = dataset.episode_of % 2
     rng = np.random.default_rng(seed)
-    labelled = (rows >= 0) & ~np.isin(dataset.episode_of, held)
+    labelled = (rows >= 0) & ~np.isin(dataset.episode_of, exclude)
     halves = [np.unique(rows[labelled & (odd == half)]) for half in (0, 1)]
     if not all(len(half) for half in halves):
         raise ValueError(
@@ -76,7 +76,7 @@ def familiarity(
         )
     mean = np.asarray(labels.mean, np.float32)
     std = safe_std(labels.std)
-    samples = [np.asarray(labels.hidden[np.sort(rng.permutation(half)[:most])]) for half in halves]
+    samples = [np.asarray(labels.hidden[np.sort(rng.permutation(half)[:sample_size])]) for half in halves]
     reference, others = (((sample - mean) / std).astype(np.float32) for sample in samples)
     return Familiarity(mean, std, reference, np.sort(nearest(others, reference)))
 
@@ -116,7 +116,7 @@ def _check_trained_on(agent: Agent, labels: Labels, dataset: Dataset) -> None:
 # %% ../../nbs/evaluation/familiarity.ipynb #50a1f1f7
 def known_labels(
     agent: Agent,
-    data: str = "",  # the data set with the labels that it was trained on; "": as it says itself
+    data: str = "",  # the data set with the labels that it was trained on; "": as its checkpoint records
     warnings: list | None = None,  # a sentence is appended where they are not at hand
 ) -> Familiarity | None:
     "How far the agent's training labels lie from each other; None where they are not at hand"
@@ -131,9 +131,9 @@ def known_labels(
 class MeasuredLabeller(WrappedLabeller):
     "A labeller whose answers are compared with the training labels"
 
-    def __init__(self, labeller: Labeller, known: Familiarity):
+    def __init__(self, labeller: Labeller, familiarity: Familiarity):
         super().__init__(labeller)
-        self.known = known
+        self.familiarity = familiarity
         self._percentiles = [np.zeros(0)]
 
     def __call__(self, codes: np.ndarray, past: np.ndarray | None = None) -> np.ndarray:
@@ -144,7 +144,7 @@ class MeasuredLabeller(WrappedLabeller):
 
     def _measured(self, hidden: np.ndarray) -> np.ndarray:
         if len(hidden):
-            self._percentiles.append(self.known.percentiles(hidden))
+            self._percentiles.append(self.familiarity.percentiles(hidden))
         return hidden
 
     def take(self) -> np.ndarray:  # (answers,)

@@ -23,29 +23,29 @@ __all__ = ['REPLAYED', 'REPLAYED_STEPS', 'report_foresights']
 
 # %% ../../nbs/evaluation/foresight.ipynb #0c4d9eb5
 REPLAYED = 8  # episodes
-REPLAYED_STEPS = 512  # at most so many of each
+REPLAYED_STEPS = 512  # of each episode, at most
 
 
-def _held(record: Record) -> Aged | None:  # (T + 1, hidden_dim), (T + 1,)
-    "The hidden states that an agent held along a recording; after the last step the last one again, a step older"
+def _hidden_states(record: Record) -> Aged | None:  # (T + 1, hidden_dim), (T + 1,)
+    "The hidden states that an agent read along a recording; after the last step the last one again, a step older"
     if record.hidden_state is None:
         return None
     vector = np.asarray(record.hidden_state)
     age = np.asarray(record.hidden_age)
     return Aged(np.concatenate([vector, vector[-1:]]), np.append(age, age[-1] + 1))
 
-
+# %% ../../nbs/evaluation/foresight.ipynb #64db7757
 def _replayed(evaluator, agent: Agent) -> tuple[list[Episode], list[Aged | None]]:
-    "Some episodes of the evaluation, played again step by step, and the hidden states that the agent held in each"
+    "Some episodes of the evaluation, played again step by step, and the hidden states that the agent read in each"
     episodes = min(REPLAYED, evaluator.episodes)
     steps = min(REPLAYED_STEPS, evaluator.max_steps)
     options = dict(max_steps=steps, record=episodes, slots=evaluator.slots, cadence=evaluator.cadence)
-    played = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **options)
+    results = evaluate_agent(agent, agent.world, episodes, evaluator.seed, evaluator.labeller(agent), **options)
     recorded = []
-    for record in played.recordings:  # an evaluation doesn't record achievements, which an episode must have
+    for record in results.recordings:  # an evaluation doesn't record achievements, which an episode must have
         no_achievements = np.zeros((len(record.action), 1), bool)
         recorded.append(to_episode(record._replace(achievements=no_achievements)))
-    return recorded, [_held(record) for record in played.recordings]
+    return recorded, [_hidden_states(record) for record in results.recordings]
 
 # %% ../../nbs/evaluation/foresight.ipynb #4c04299c
 def report_foresights(
@@ -58,8 +58,8 @@ def report_foresights(
     for name, (agent, prompt) in rows.items():
         if agent.spec.size and not prompt and agent.meta.get("kind") != "random":
             with run.report("foresight"):
-                episodes, held = _replayed(evaluator, agent)
-                sentence = report_foresight(run, name, agent, episodes, evaluator.seed, held)
+                episodes, hidden_states = _replayed(evaluator, agent)
+                sentence = report_foresight(run, name, agent, episodes, evaluator.seed, hidden_states)
                 sentences[f"foresight of {name}"] = sentence
                 display(Markdown(as_markdown(sentence)))
     return sentences

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from fastcore.basics import patch
 
-from .ablations import HeldOut, held_out_states
 from .agents import make_labeller
 from .arms import ARMS
 from craftax_nb.evaluation.familiarity import (
@@ -24,6 +23,7 @@ from craftax_nb.evaluation.familiarity import (
     training_labels,
     unfamiliar_warning,
 )
+from .held_out import HeldOut, held_out_states
 from .prompts import other_prompt_labeller, reliance
 from .results import Results, load_results, save_results
 from .rollout import evaluate_agent
@@ -112,9 +112,9 @@ def labeller(self: Evaluator, agent: Agent, prompt: str = "") -> Labeller | None
     "The agent's language model; its answers are compared with the training labels where these are at hand"
     if not agent.recipe:
         return None
-    known = known_labels(agent, self.data, self.warnings)
+    trained_on = known_labels(agent, self.data, self.warnings)
     model = self.model(agent, prompt)
-    return MeasuredLabeller(model, known) if known else model
+    return MeasuredLabeller(model, trained_on) if trained_on else model
 
 # %% ../../nbs/evaluation/job.ipynb #9f46a11b
 @patch
@@ -203,6 +203,21 @@ def evaluation_metrics(
         metrics["beyond_99th"] = np.mean(percentiles > 99)
     return metrics
 
+# %% ../../nbs/evaluation/job.ipynb #a163d17c
+def _table_warnings(table: pd.DataFrame, max_steps: int) -> list[str]:  # Markdown
+    "Warnings about agents with too few episodes, and about episodes that were cut"
+    warnings = []
+    few = [f"{name} ({n})" for name, n in table["episodes"].items() if too_few(n)]
+    if few:
+        warnings.append(f"**Too few episodes to rank: {', '.join(few)}.**")
+    if warning := caveat(table["episodes"].min()):
+        warnings.append(f"**{warning}**")
+    most_cut = table["cut"].max()
+    if most_cut > 0.05:
+        cut = f"{most_cut:.0%} of an agent's episodes were cut at {max_steps} steps"
+        warnings.append(f"{cut}: their returns are lower bounds.")
+    return warnings
+
 # %% ../../nbs/evaluation/job.ipynb #1d12e01c
 def table_notes(
     table: pd.DataFrame,  # from `stats.summary`
@@ -220,16 +235,7 @@ def table_notes(
         f"Ranks are over the first {table.attrs['ranked_over']} episodes of those who played at least "
         f"{LEAST_EPISODES}; a range where the intervals don't tell agents apart."
     )
-    few = [f"{name} ({n})" for name, n in table["episodes"].items() if too_few(n)]
-    if few:
-        notes.append(f"**Too few episodes to rank: {', '.join(few)}.**")
-    if warning := caveat(table["episodes"].min()):
-        notes.append(f"**{warning}**")
-    most_cut = table["cut"].max()
-    if most_cut > 0.05:
-        cut = f"{most_cut:.0%} of an agent's episodes were cut at {max_steps} steps"
-        notes.append(f"{cut}: their returns are lower bounds.")
-    return " ".join(notes)
+    return " ".join([*notes, *_table_warnings(table, max_steps)])
 
 # %% ../../nbs/evaluation/job.ipynb #281538d0
 COLUMNS_OF_EPISODES = {
@@ -284,14 +290,14 @@ def choose_arms(
             f"checkpoint: {checkpoint} reads no hidden states; "
             "give an agent that was trained with augment, for example sample/awr_augmented"
         )
-    chosen = tuple(arm.strip() for arm in arms.split(","))
-    if unknown := set(chosen) - set(ARMS):
+    selection = tuple(arm.strip() for arm in arms.split(","))
+    if unknown := set(selection) - set(ARMS):
         raise ValueError(f"arms: {min(unknown)!r} is none, expected some of {', '.join(ARMS)}")
-    if ("other" in chosen) != bool(other):
+    if ("other" in selection) != bool(other):
         raise ValueError(
             f'other is {other!r}; the arm "other" and the hash of its labels are given together, or neither'
         )
-    return chosen
+    return selection
 
 # %% ../../nbs/evaluation/job.ipynb #ef34cccc
 def held_out_data(
@@ -301,7 +307,7 @@ def held_out_data(
     most_labels: int = 0,  # held-out hidden states; 0: all
     seed: int = 0,
 ) -> tuple[HeldOut, Labels, Labels | None, Familiarity | None]:
-    "Held-out states, labels of the agent's and of the other recipe, and how far the agent's training labels lie apart"
+    "Held-out states, labels of the agent's recipe and of the other, and the familiarity of the training labels"
     folder = agent.parameters.get("labels_dir", "")
     others = None
     try:
@@ -314,23 +320,28 @@ def held_out_data(
         episodes = held_out_of(dataset, agent.meta)
     except ValueError as e:
         raise ValueError(f"checkpoint: {e}") from None
+    held_out = held_out_states(dataset, labels, episodes, most_labels, seed, agent.gamma)
+    return held_out, labels, others, _familiarity(labels, dataset, episodes)
+
+# %% ../../nbs/evaluation/job.ipynb #cf71ad7d
+def _familiarity(labels: Labels, dataset, held_out_episodes: np.ndarray) -> Familiarity | None:
+    "How far the labels of the training episodes lie apart; None where too few of these have labels"
     try:
-        known = familiarity(labels, dataset, held=episodes)
-    except ValueError:  # too few training episodes have labels
-        known = None
-    held = held_out_states(dataset, labels, episodes, most_labels, seed, agent.gamma)
-    return held, labels, others, known
+        return familiarity(labels, dataset, exclude=held_out_episodes)
+    except ValueError:
+        return None
 
 # %% ../../nbs/evaluation/job.ipynb #d24f2db7
 def check_same_model(
     labeller: Labeller,
-    held: HeldOut,
+    held_out: HeldOut,
     count: int = 4,  # states
 ) -> float:  # the largest difference, as a share of the largest component
     "Compares the labeller's hidden states with the stored ones; ValueError where it is another model's"
-    past = None if held.label_past is None else held.label_past[:, :count]
-    stored = held.hidden[:count]
-    difference = np.abs(labeller(held.label_codes[:count], past) - stored).max() / np.abs(stored).max()
+    past = None if held_out.label_past is None else held_out.label_past[:, :count]
+    stored_hidden = held_out.hidden[:count]
+    answers = labeller(held_out.label_codes[:count], past)
+    difference = np.abs(answers - stored_hidden).max() / np.abs(stored_hidden).max()
     if difference > 0.05:
         raise ValueError(
             "the language model gives other hidden states than it gave for the labels "
@@ -344,10 +355,10 @@ FEW_HELD_OUT = 10  # episodes
 
 def ablation_caveat(
     episodes: int,  # that each arm played; 0: none
-    held: HeldOut,
+    held_out: HeldOut,
 ) -> str:  # empty where there is nothing to warn of
-    "The warnings that belong beside an ablation"
-    few = len(np.unique(held.episode))
+    "The warnings about too few episodes in an ablation"
+    few = len(np.unique(held_out.episode))
     warnings = [caveat(episodes)] if episodes else []
     if episodes and too_few(episodes):
         warnings.append(f"Too small to conclude on returns: {episodes} episodes, {LEAST_EPISODES} are needed.")

@@ -111,7 +111,7 @@ def readable_kept(
     }
     return pd.DataFrame(columns, index=pd.MultiIndex.from_frame(table[["shift", "agent"]]))
 
-
+# %% ../../nbs/evaluation/kept.ipynb #9d7d8ec0
 def kept_answers(
     table: pd.DataFrame,  # from `kept_table`
 ) -> dict[str, list[float]]:  # "return kept by <agent>, <shift>" -> ratio, low, high, episodes

@@ -24,7 +24,7 @@ from ..play.engine import floors
 from ..play.episodes import SLOTS_PER_BLOCK, EpisodePlayer
 from ..play.language import FixedPolicy, LanguagePolicy, count_characters
 from ..play.transcript import Limit, LimitReached, Transcript, chat_hash
-from ..play.types import all_codes, episode_steps, join_steps, to_episode
+from ..play.types import Record, all_codes, episode_steps, join_steps, to_episode
 from ..play.wording import make_chat, play_prompt
 from ..runs.files import remove_whole
 from ..runs.journal import LEAST_EPISODES, too_few
@@ -39,6 +39,14 @@ __all__ = ['PROTOCOLS', 'play_policy', 'cut_like', 'save_episodes', 'choices_of'
 _ALSO_RECORDED = ("logits", "log_prob", "achievements")  # fields of `Record` besides those of every rollout
 
 
+def _add_steps(parts: dict[int, list], record: Record, playing: np.ndarray) -> int:  # slots that are playing
+    "Appends the step of each slot's episode to the parts of that episode"
+    rows = np.flatnonzero(playing >= 0)
+    for row in rows:
+        parts.setdefault(int(playing[row]), []).append(episode_steps(record, row))
+    return len(rows)
+
+# %% ../../nbs/evaluation/language.ipynb #3dd54aca
 def play_policy(
     policy,  # or an agent without hidden states; `episodes`, if it has this attribute, is set to each row's episode
     world: World,
@@ -46,11 +54,11 @@ def play_policy(
     seed: int = 0,
     max_steps: int = 10_000,  # an episode that is still running then is cut
     slots: int = 8,  # episodes in progress at once, at most 32
-    each_step: Callable[[int, int], None] = lambda steps, ended: None,  # called with steps played, episodes ended
+    each_step: Callable[[int, int], None] = lambda steps, num_ended: None,  # called with steps played, episodes ended
 ) -> tuple[Results, str]:  # with every episode recorded; which limit stopped the play early, "" where none did
     "Plays episodes 0, 1, ... of a seed; LimitReached where not even one step could be played"
     began = time.time()
-    ended = {}
+    ends = {}
     limit = ""
     steps = 0
     player = EpisodePlayer(policy, world, seed, min(slots, episodes, SLOTS_PER_BLOCK), keep=_ALSO_RECORDED)
@@ -66,16 +74,14 @@ def play_policy(
             if not parts:
                 raise
             limit = str(e)
-            ended |= {number: end for number, end in _cut_running(player).items() if number in parts}
+            ends |= {number: end for number, end in _cut_running(player).items() if number in parts}
             break
-        for row in np.flatnonzero(playing >= 0):
-            parts.setdefault(int(playing[row]), []).append(episode_steps(record, row))
-        steps += int((playing >= 0).sum())
-        ended |= player.take_ended()
+        steps += _add_steps(parts, record, playing)
+        ends |= player.take_ended()
         started = player.start_episodes(started, episodes)
-        each_step(steps, len(ended))
-    recordings = [join_steps(parts[e], ended[e]["codes"]) for e in sorted(ended)]
-    return gather_results(world, seed, ended, recordings, time.time() - began, max_steps), limit
+        each_step(steps, len(ends))
+    recordings = [join_steps(parts[e], ends[e]["codes"]) for e in sorted(ends)]
+    return gather_results(world, seed, ends, recordings, time.time() - began, max_steps), limit
 
 # %% ../../nbs/evaluation/language.ipynb #a7d5a933
 def _cut_running(player: EpisodePlayer) -> dict[int, dict]:
@@ -93,7 +99,8 @@ def cut_like(
     for e in np.flatnonzero(model.cut & (model.lengths < results.lengths)):
         recording = results.recordings[e]
         n = int(model.lengths[e])
-        columns["returns"][e], columns["lengths"][e] = recording.reward[:n].sum(), n
+        columns["returns"][e] = recording.reward[:n].sum()
+        columns["lengths"][e] = n
         columns["achievements"][e] = recording.achievements[n - 1]
         columns["floors"][e] = np.asarray(floors(results.world.spec, all_codes(recording)[: n + 1])).max()
         columns["terminated"][e] = columns["truncated"][e] = False
@@ -119,18 +126,18 @@ def save_episodes(
 def choices_of(
     transcript: Transcript,
     world: World,
-    drawn: bool = True,  # False (temperature 0): the action that was taken has probability 1
+    sampling: bool = True,  # False (temperature 0): the action that was taken has probability 1
 ) -> tuple[np.ndarray, np.ndarray, bool]:  # (steps, actions), (steps,) episodes, False: answers as one-hot vectors
     "The action distributions of the steps that the model was asked about; of written answers, the actions taken"
     rows = [row for row in transcript.rows.values() if row.get("prompt")]
-    known = bool(rows) and all("answers" not in row for row in rows)
+    has_probabilities = bool(rows) and all("answers" not in row for row in rows)
     probs = np.eye(len(world.action_names))[[world.action_names.index(row["action"]) for row in rows]]
-    if known and drawn:
+    if has_probabilities and sampling:
         probs = np.exp([row["logprobs"] for row in rows])
         probs /= probs.sum(1, keepdims=True)
-    return probs, np.array([row["episode"] for row in rows]), known
+    return probs, np.array([row["episode"] for row in rows]), has_probabilities
 
-
+# %% ../../nbs/evaluation/language.ipynb #1f21952b
 def blind_twin(
     probs: np.ndarray,  # (steps, actions)
 ) -> FixedPolicy:
@@ -161,6 +168,15 @@ def information(
     tail = 50 * (1 - level)
     return [value, *map(float, np.percentile(nats(bootstrap_means(sums, 2000)), [tail, 100 - tail]))]
 
+# %% ../../nbs/evaluation/language.ipynb #e6905761
+def _achievement_means(results: Results) -> dict[str, float]:
+    "Mean achievements of an agent with their interval, as a percentage of all, and the mean return"
+    reached = results.achievements.sum(1)
+    low, high = interval(reached)
+    percent = 100 * reached.mean() / len(results.world.achievement_names)
+    means = {"episodes": len(reached), "achievements": reached.mean(), "low": low, "high": high}
+    return means | {"percent": percent, "return": results.returns.mean()}
+
 # %% ../../nbs/evaluation/language.ipynb #39a51061
 PROTOCOLS = {
     "own": {},
@@ -176,10 +192,8 @@ def achievement_table(
     of_model = first.achievements.sum(1)
     rows = []
     for name, r in results.items():
+        row = {"agent": name, **_achievement_means(r)}
         reached = r.achievements.sum(1)
-        low, high = interval(reached)
-        row = {"agent": name, "episodes": len(reached), "achievements": reached.mean(), "low": low, "high": high}
-        row |= {"percent": 100 * reached.mean() / len(r.world.achievement_names), "return": r.returns.mean()}
         if name != model:
             level = expanded_level(0.95, len(of_model))
             difference = paired_difference(of_model, reached, level)
@@ -207,6 +221,18 @@ def readable_achievements(
         }
     return pd.DataFrame(rows).T.rename_axis("agent")
 
+# %% ../../nbs/evaluation/language.ipynb #eacfe099
+def _language_facts(table: pd.DataFrame, blind: str, nats: list[float] | None, unreadable: float) -> str:
+    "The numbers behind `language_conclusion`, in words"
+    model = table.index[0]
+    reached = table["achievements"].map("{:.2f}".format)
+    information = "" if nats is None else f", and its choices hold {nats[0]:.2g} nats about the state"
+    failures = f"; {unreadable:.0%} of its steps had no readable answer" if unreadable else ""
+    facts = f"{reached[model]} achievements an episode over {int(table['episodes'].iloc[0])}"
+    return (
+        f"{facts}, where chance reaches {reached['random']} and its blind twin {reached[blind]}{information}{failures}"
+    )
+
 # %% ../../nbs/evaluation/language.ipynb #ff83d5c7
 def language_conclusion(
     table: pd.DataFrame,  # from `achievement_table`, with the rows random and blind
@@ -217,11 +243,7 @@ def language_conclusion(
     "One sentence on whether the model plays, with the numbers behind it"
     model = table.index[0]
     episodes = int(table["episodes"].iloc[0])
-    reached = table["achievements"].map("{:.2f}".format)
-    information = "" if nats is None else f", and its choices hold {nats[0]:.2g} nats about the state"
-    lost = f"; {unreadable:.0%} of its steps had no readable answer" if unreadable else ""
-    facts = f"{reached[model]} achievements an episode over {episodes}, where chance reaches {reached['random']}"
-    facts += f" and its blind twin {reached[blind]}{information}{lost}"
+    facts = _language_facts(table, blind, nats, unreadable)
     if too_few(episodes):
         return f"Too small to conclude whether {model} plays: {facts} ({LEAST_EPISODES} episodes are needed)."
     beats = {name: table.loc[name, "difference_low"] > 0 for name in ("random", blind)}
@@ -231,6 +253,23 @@ def language_conclusion(
         return f"{model} has good habits, and doesn't look: {facts}."
     return f"{model} can't play: {facts}."
 
+# %% ../../nbs/evaluation/language.ipynb #b1f117b4
+def _draw_achievements(ax: plt.Axes, table: pd.DataFrame) -> None:
+    "Each agent's achievements with their intervals"
+    rows = np.arange(len(table))[::-1]
+    ends = np.abs(table[["low", "high"]].to_numpy().T - table["achievements"].to_numpy())
+    ax.errorbar(table["achievements"], rows, xerr=np.nan_to_num(ends), fmt="o", capsize=3)
+    ax.set(xlabel="achievements an episode", yticks=rows, yticklabels=table.index, ylim=(-0.6, len(table) - 0.4))
+
+
+def _draw_choices(ax: plt.Axes, probs: np.ndarray, words: list[str]) -> None:
+    "How often the model chooses each action"
+    ax.barh(range(len(words)), 100 * probs.mean(0))
+    ax.axvline(100 / len(words), color="black", linewidth=0.8)
+    ax.set(xlabel="% of the steps; the line is chance", yticks=range(len(words)), yticklabels=words)
+    ax.tick_params(axis="y", labelsize=7)
+    ax.invert_yaxis()
+
 # %% ../../nbs/evaluation/language.ipynb #b429f8cd
 def plot_player(
     table: pd.DataFrame,  # from `achievement_table`
@@ -239,15 +278,8 @@ def plot_player(
 ) -> plt.Figure:
     "Two panels: each agent's achievements with 95 % intervals; how often the model chooses each action"
     fig, (left, right) = plt.subplots(1, 2, figsize=(9, 1.2 + 0.16 * len(words)), layout="constrained")
-    rows = np.arange(len(table))[::-1]
-    ends = np.abs(table[["low", "high"]].to_numpy().T - table["achievements"].to_numpy())
-    left.errorbar(table["achievements"], rows, xerr=np.nan_to_num(ends), fmt="o", capsize=3)
-    left.set(xlabel="achievements an episode", yticks=rows, yticklabels=table.index, ylim=(-0.6, len(table) - 0.4))
-    right.barh(range(len(words)), 100 * probs.mean(0))
-    right.axvline(100 / len(words), color="black", linewidth=0.8)
-    right.set(xlabel="% of the steps; the line is chance", yticks=range(len(words)), yticklabels=words)
-    right.tick_params(axis="y", labelsize=7)
-    right.invert_yaxis()
+    _draw_achievements(left, table)
+    _draw_choices(right, probs, words)
     return fig
 
 # %% ../../nbs/evaluation/language.ipynb #f933fa1b
@@ -256,8 +288,8 @@ def job_settings(
 ) -> dict:
     "The parameters with those that the protocol sets; ValueError, which begins with a parameter's name, if they clash"
     settings = {**params, **PROTOCOLS[params["protocol"]]}
-    if changed := [f"{k} {v:g}" for k, v in PROTOCOLS[params["protocol"]].items() if params.get(k, v) != v]:
-        print(f"protocol {params['protocol']} sets {', '.join(changed)}, whatever else was given")
+    if overrides := [f"{k} {v:g}" for k, v in PROTOCOLS[params["protocol"]].items() if params.get(k, v) != v]:
+        print(f"protocol {params['protocol']} sets {', '.join(overrides)}, whatever else was given")
     if params["sampling_temperature"] < 0:  # some endpoints refuse a temperature: then none is sent
         settings["sampling_temperature"] = None
     if params["protocol"] == "balrog" and "Classic" not in params["env_name"]:
@@ -334,21 +366,21 @@ def progress(
     "A function that prints a line of progress every so often, and stops the run if a stop was requested"
     last = [time.monotonic()]
 
-    def each_step(steps: int, ended: int) -> None:
+    def each_step(steps: int, num_ended: int) -> None:
         if time.monotonic() - last[0] > every:
-            last[0], limit = time.monotonic(), player.limit
+            last[0] = time.monotonic()
+            limit = player.limit
             cost = f", {limit.cost:.4g} of money" if limit.cost else ""
-            print(
-                f"{steps:,} steps, {ended} of {episodes} episodes, {limit.prompt_tokens + limit.tokens:,} tokens{cost}"
-            )
+            tokens = f"{limit.prompt_tokens + limit.tokens:,} tokens"
+            print(f"{steps:,} steps, {num_ended} of {episodes} episodes, {tokens}{cost}")
         if run.stopping:
             run.stop()
 
     return each_step
 
-
+# %% ../../nbs/evaluation/language.ipynb #acce7941
 def unreadable_share(transcript: Transcript) -> float:
     "The share of the asked steps that became noop because no answer could be read"
     rows = [row for row in transcript.rows.values() if row.get("prompt")]
-    lost = [len(row.get("answers", ())) == len(row.get("failures", ())) > 0 for row in rows]
-    return float(np.mean(lost)) if lost else 0.0
+    unreadable = [len(row.get("answers", ())) == len(row.get("failures", ())) > 0 for row in rows]
+    return float(np.mean(unreadable)) if unreadable else 0.0

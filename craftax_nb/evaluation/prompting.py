@@ -48,25 +48,30 @@ def kept_state(dataset: Dataset, episode: int, step: int, note: str = "") -> Kep
     names = World(dataset.env_name).action_names
     return KeptState(episode, step, e.codes[step], names[e.action[step]] if step < len(e) else "", note)
 
+# %% ../../nbs/evaluation/prompting.ipynb #f172dd95
+def _unlocking_states(dataset: Dataset, n: int) -> list[KeptState]:
+    "At most `n` states in which the best episodes unlocked an achievement, spread evenly over those found"
+    names = World(dataset.env_name).achievement_names
+    candidates = []
+    for episode in np.argsort(-dataset.episode_return, kind="stable").tolist():
+        if len(candidates) >= n:
+            break
+        steps = np.asarray(dataset.unlocked[episode])
+        for step in np.unique(steps[steps >= 0]).tolist():
+            unlocked = ", ".join(names[i].replace("_", " ") for i in np.flatnonzero(steps == step))
+            candidates.append((episode, step, f"it unlocks {unlocked}"))
+    rows = np.linspace(0, len(candidates) - 1, min(n, len(candidates))).round().astype(int)
+    return [kept_state(dataset, *candidates[i]) for i in rows]
+
 # %% ../../nbs/evaluation/prompting.ipynb #26558021
 def golden_states(
     dataset: Dataset,
     n: int = 10,
 ) -> list[KeptState]:
-    "Marked states, and after them states in which the best episodes unlocked something; n in all, if there are"
+    "Marked states, and after them states in which the best episodes unlocked something; at most n of both"
     marked = [(find_golden(dataset, g), g.step, g.note) for g in golden(marks_folder(dataset)) if g.step is not None]
     states = [kept_state(dataset, *where) for where in marked if where[0] is not None][:n]
-    names = World(dataset.env_name).achievement_names
-    more = []
-    for episode in np.argsort(-dataset.episode_return, kind="stable").tolist():
-        if len(more) >= n - len(states):
-            break
-        steps = np.asarray(dataset.unlocked[episode])
-        for step in np.unique(steps[steps >= 0]).tolist():
-            unlocked = ", ".join(names[i].replace("_", " ") for i in np.flatnonzero(steps == step))
-            more.append((episode, step, f"it unlocks {unlocked}"))
-    chosen = np.linspace(0, len(more) - 1, min(n - len(states), len(more))).round().astype(int)
-    return states + [kept_state(dataset, *more[i]) for i in chosen]
+    return states + _unlocking_states(dataset, n - len(states))
 
 # %% ../../nbs/evaluation/prompting.ipynb #2f12f298
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,7 @@ class PromptAnswer:
     "A language model's answer in one state under a system text, and its scores of the actions"
 
     text: str  # that it wrote
-    action: int  # that the text names; -1: none, `failure` says why
+    action: int  # that the text names; -1: none, `failure` is the reason
     failure: str
     probs: np.ndarray | None  # (actions,), from the scores of the actions' names; None: the engine can't score
     note: str = ""  # why it can't
@@ -142,24 +147,24 @@ def of(
     own_texts: list[str],  # the observations that the recipe's own hidden states belong to
 ) -> np.ndarray:  # (n,)
     "The squared distance of each hidden state from the recipe's own, as a share of the variance over the states"
-    moved = ((self._vectors(texts, system) - self._vectors(own_texts, None)) ** 2).sum(1)
-    return moved / self.variance
+    distances = ((self._vectors(texts, system) - self._vectors(own_texts, None)) ** 2).sum(1)
+    return distances / self.variance
 
 # %% ../../nbs/evaluation/prompting.ipynb #22b5d0a4
 def compare_prompts(
-    ask: Callable[[str, str], PromptAnswer],  # system text, observation
+    answer_of: Callable[[str, str], PromptAnswer],  # system text, observation
     states: list[KeptState],
     texts: list[str],  # their observations
     system: str,  # the new system text
     before: str,  # the one to compare with
     world: World,
-    each: Callable[[int], None] = lambda done: None,  # called with the number of answers
+    each: Callable[[int], None] = lambda count: None,  # called with the number of answers
 ) -> pd.DataFrame:  # a row for each state
-    "The choices under two system texts beside the recorded actions"
+    "The choices under two system texts next to the recorded actions"
     names = [*world.action_names, "none"]
     answers = {}
     for i, (which, text) in enumerate((s, t) for s in (before, system) for t in texts):
-        answers[which, text] = ask(which, text)
+        answers[which, text] = answer_of(which, text)
         each(i + 1)
     rows = []
     for state, text in zip(states, texts):
@@ -177,7 +182,9 @@ def comparison_sentence(
 ) -> str:
     "One sentence: how many choices are the recorded action under each system text, and how many changed"
     agree = [int((table["recorded"] == table[which]).sum()) for which in ("now", "before")]
-    changed = int((table["now"] != table["before"]).sum())
-    unread = int((~table["readable"]).sum())
-    words = f"{agree[0]} of {len(table)} choices are the recorded action, where it was {agree[1]}; {changed} changed"
-    return f"{words}; {unread} written answers can't be read."
+    num_changed = int((table["now"] != table["before"]).sum())
+    num_unreadable = int((~table["readable"]).sum())
+    words = (
+        f"{agree[0]} of {len(table)} choices are the recorded action, where it was {agree[1]}; {num_changed} changed"
+    )
+    return f"{words}; {num_unreadable} written answers can't be read."

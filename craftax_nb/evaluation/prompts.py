@@ -62,8 +62,8 @@ def other_prompt_labeller(
     file = resolve(folder) / "prompt.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(other_text(prompt, system_text(recipe.prompt)) + "\n")
-    changed = replace(recipe, prompt=str(file), prompt_hash="", weights_hash="", norm="", revision="")
-    labeller = LocalLabeller(changed, threads=threads)
+    ablation = replace(recipe, prompt=str(file), prompt_hash="", weights_hash="", norm="", revision="")
+    labeller = LocalLabeller(ablation, threads=threads)
     labeller.ablates = ("prompt", "prompt_hash")
     require_same(recipe, labeller.recipe, "the agent", "the ablation", ignore=labeller.ablates)
     return labeller

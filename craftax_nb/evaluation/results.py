@@ -51,17 +51,19 @@ RECORDED = {"action": "action", "logits": "logits", "value": "value", "reward": 
 
 def _columns(number: int, recording: Record) -> dict[str, np.ndarray]:
     "The arrays of a recording, by their names in the file"
-    known = {name: getattr(recording, field) for field, name in RECORDED.items()} | {"codes": all_codes(recording)}
-    return {f"{number}.{name}": x for name, x in known.items() if x is not None}
+    columns = {name: getattr(recording, field) for field, name in RECORDED.items()} | {"codes": all_codes(recording)}
+    return {f"{number}.{name}": x for name, x in columns.items() if x is not None}
 
 # %% ../../nbs/evaluation/results.ipynb #1b4f83f3
 def _recording(number: int, saved, terminated: bool, truncated: bool) -> Record:
     "The recording of an episode that ended like this, from the arrays of a file"
-    known = {field: saved[f"{number}.{name}"] for field, name in RECORDED.items() if f"{number}.{name}" in saved.files}
+    columns = {
+        field: saved[f"{number}.{name}"] for field, name in RECORDED.items() if f"{number}.{name}" in saved.files
+    }
     codes = saved[f"{number}.codes"]
-    last = np.arange(len(known["action"])) == len(known["action"]) - 1
+    last = np.arange(len(columns["action"])) == len(columns["action"]) - 1
     return Record(
-        codes=codes[:-1], last_codes=codes[-1], terminated=last & terminated, truncated=last & truncated, **known
+        codes=codes[:-1], last_codes=codes[-1], terminated=last & terminated, truncated=last & truncated, **columns
     )
 
 # %% ../../nbs/evaluation/results.ipynb #ab6de154
@@ -73,33 +75,33 @@ def save_results(
     "Writes results whole or not at all"
     path = Path(path)
     numbers = range(len(results.recordings))
-    about = {"key": key, "world": asdict(results.world), "seed": results.seed, "seconds": results.seconds}
-    about |= {"max_steps": results.max_steps, "craftax_version": results.craftax_version}
-    about["recordings"] = list(numbers)
+    metadata = {"key": key, "world": asdict(results.world), "seed": results.seed, "seconds": results.seconds}
+    metadata |= {"max_steps": results.max_steps, "craftax_version": results.craftax_version}
+    metadata["recordings"] = list(numbers)
     arrays = {name: getattr(results, name) for name in ARRAYS}
     for number in numbers:
         arrays |= _columns(number, results.recordings[number])
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as new, new.open("wb") as file:
-        np.savez_compressed(file, about=json.dumps(about), **arrays)
+        np.savez_compressed(file, about=json.dumps(metadata), **arrays)
 
 # %% ../../nbs/evaluation/results.ipynb #88e0e2ba
 def load_results(
     path: str | Path,
-    key: dict,  # what decides the wanted results
+    key: dict,  # what decides the results
 ) -> Results | None:  # None where there is no file, or one of another key
     "The results that were saved"
     if not Path(path).exists():
         return None
     with np.load(path) as saved:
-        about = json.loads(str(saved["about"]))
-        if about["key"] != json.loads(json.dumps(key)):
+        metadata = json.loads(str(saved["about"]))
+        if metadata["key"] != json.loads(json.dumps(key)):
             return None
         columns = {name: saved[name] for name in ARRAYS}
         ends = lambda e: (bool(columns["terminated"][e]), bool(columns["truncated"][e]))
-        recordings = [_recording(i, saved, *ends(e)) for i, e in enumerate(about["recordings"])]
-        known = {name: about[name] for name in ("seconds", "max_steps", "craftax_version") if name in about}
-        fields = dict(about["world"])
+        recordings = [_recording(i, saved, *ends(e)) for i, e in enumerate(metadata["recordings"])]
+        extras = {name: metadata[name] for name in ("seconds", "max_steps", "craftax_version") if name in metadata}
+        fields = dict(metadata["world"])
         shifts = tuple(fields.pop("shifts", ()))
         world = shifted(World(**fields), shifts)
-        return Results(world, about["seed"], **columns, recordings=recordings, **known)
+        return Results(world, metadata["seed"], **columns, recordings=recordings, **extras)

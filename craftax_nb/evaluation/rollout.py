@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ from ..play.types import Record, episode_steps, join_steps
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['values_of', 'evaluate_agent', 'gather_results']
+__all__ = ['values_of', 'PlayLimits', 'evaluate_agent', 'gather_results']
 
 # %% ../../nbs/evaluation/rollout.ipynb #e465f399
 @jax.jit
@@ -61,10 +62,20 @@ class _Recorder:
             for i, episode in slots:
                 self.parts[episode].append(episode_steps(record, i))
 
-    def recordings(self, agent: Agent, ended: dict[int, dict]) -> list[Record]:  # each (T, ...), with values
+    def recordings(self, agent: Agent, ends: dict[int, dict]) -> list[Record]:  # each (T, ...), with values
         "The recorded episodes, whole"
-        episodes = [join_steps(parts, ended[e]["codes"]) for e, parts in self.parts.items()]
+        episodes = [join_steps(parts, ends[e]["codes"]) for e, parts in self.parts.items()]
         return [r._replace(value=values_of(agent, r.codes, r.action, r.hidden_state, r.hidden_age)) for r in episodes]
+
+# %% ../../nbs/evaluation/rollout.ipynb #8c2bc6cb
+@dataclass(frozen=True)
+class PlayLimits:
+    "How many steps are played and recorded, and how many episodes run at once"
+
+    max_steps: int = 10_000  # an episode that is still running then is cut
+    record: int = 0  # how many of the first episodes to record step by step
+    slots: int = 256  # episodes in progress at once
+    first: int = 0  # number of the first episode
 
 # %% ../../nbs/evaluation/rollout.ipynb #b083c811
 def evaluate_agent(
@@ -74,21 +85,19 @@ def evaluate_agent(
     seed: int = 0,
     labeller: Labeller | None = None,  # for an agent that reads hidden states
     cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
-    max_steps: int = 10_000,  # an episode that is still running then is cut
-    record: int = 0,  # how many of the first episodes to record step by step
-    slots: int = 256,  # episodes in progress at once
-    first: int = 0,  # number of the first episode
+    **limits,  # fields of `PlayLimits`
 ) -> Results:
     "Plays `episodes` episodes of a seed, from number `first` on, to their ends; raises as `check_labeller` does"
     began = time.time()
+    limits = PlayLimits(**limits)
     reader = Reader(agent, words_of(world, labeller), cadence)
-    recorder = _Recorder(range(first, first + min(record, episodes)))
-    player = EpisodePlayer(agent, world, seed, slots, reader, EVALUATED)
-    started = first
-    end = first + episodes
+    recorder = _Recorder(range(limits.first, limits.first + min(limits.record, episodes)))
+    player = EpisodePlayer(agent, world, seed, limits.slots, reader, EVALUATED)
+    started = limits.first
+    end = limits.first + episodes
     clock = 0
-    ended = {}
-    while len(ended) < episodes:
+    ends = {}
+    while len(ends) < episodes:
         if reader.due(clock):
             started = player.start_episodes(started, end)
         if started == end:
@@ -96,17 +105,17 @@ def evaluate_agent(
         if reader.due(clock):
             player.query()
         steps = min(SEGMENT, reader.steps_until_due(clock))
-        recorder.add(player.slot_episode, player.advance(steps, max_steps))
+        recorder.add(player.slot_episode, player.advance(steps, limits.max_steps))
         clock += steps
-        ended |= player.take_ended()
-    return gather_results(world, seed, ended, recorder.recordings(agent, ended), time.time() - began, max_steps)
+        ends |= player.take_ended()
+    return gather_results(world, seed, ends, recorder.recordings(agent, ends), time.time() - began, limits.max_steps)
 
 # %% ../../nbs/evaluation/rollout.ipynb #9e6df7db
 def gather_results(
-    world: World, seed: int, ended: dict[int, dict], recordings: list[Record], seconds: float, max_steps: int
+    world: World, seed: int, ends: dict[int, dict], recordings: list[Record], seconds: float, max_steps: int
 ) -> Results:
     "The results of ended episodes, as `EpisodePlayer.take_ended` gives them, in their order"
-    column = lambda name: np.stack([ended[e][name] for e in sorted(ended)])
+    column = lambda name: np.stack([ends[e][name] for e in sorted(ends)])
     terminated = column("terminated")
     truncated = column("truncated")
     return Results(

@@ -79,10 +79,10 @@ def rate_interval(
 
 # %% ../../nbs/evaluation/stats.ipynb #1d7384bb
 def expanded_level(
-    level: float,  # of the interval that is wanted
+    level: float,  # coverage of the interval
     n: int,  # episodes
 ) -> float:  # level to ask `interval` for
-    "The level at which a percentile interval of `n` episodes covers the mean as often as `level` says"
+    "The level at which a percentile interval of `n` episodes covers the mean with probability `level`"
     from scipy.special import stdtrit
 
     if n < 2:
@@ -168,11 +168,20 @@ def check_same_games(
     for setting, value_in in must_agree.items():
         values = {name: value_in(r) for name, r in results.items()}
         if len(set(values.values())) > 1:
-            played = ", ".join(f"{value!r} by {name}" for name, value in values.items())
+            settings = ", ".join(f"{value!r} by {name}" for name, value in values.items())
             raise ValueError(
-                f"these returns can't be compared: the {setting} is {played}; "
+                f"these returns can't be compared: the {setting} is {settings}; "
                 "evaluate all agents in one run of evaluate"
             )
+
+# %% ../../nbs/evaluation/stats.ipynb #fa503727
+def _better(returns: np.ndarray, resamples: int) -> np.ndarray:  # (episodes, agents) -> (agents, agents) bool
+    "[i, j]: the interval of agent i's paired gain over j is above 0, at a level for all pairs together"
+    means = bootstrap_means(returns, resamples)
+    n, agents = returns.shape
+    pairs = agents * (agents - 1) / 2
+    tail = 50 * (1 - expanded_level(1 - ALPHA / pairs, n))
+    return np.stack([np.percentile(m - means.T, tail, axis=1) > 0 for m in means.T])
 
 # %% ../../nbs/evaluation/stats.ipynb #1ad08bda
 TOO_FEW = too_few(0)  # instead of a rank
@@ -188,10 +197,7 @@ def ranks(
     common = min((len(results[name].returns) for name in ranked), default=0)
     if len(ranked) < 2:
         return out | dict.fromkeys(ranked, ""), common
-    means = bootstrap_means(np.stack([results[name].returns[:common] for name in ranked], 1), resamples)
-    pairs = len(ranked) * (len(ranked) - 1) / 2
-    tail = 50 * (1 - expanded_level(1 - ALPHA / pairs, common))
-    better = np.stack([np.percentile(m - means.T, tail, axis=1) > 0 for m in means.T])  # [i, j]: i is better than j
+    better = _better(np.stack([results[name].returns[:common] for name in ranked], 1), resamples)
     first = 1 + better.sum(0)
     last = len(ranked) - better.sum(1)
     places = {name: f"{a}" if a == b else f"{a} to {b}" for name, a, b in zip(ranked, first, last, strict=True)}
@@ -318,7 +324,7 @@ RELIABLE_EPISODES = 100
 def caveat(
     episodes: int,
 ) -> str:  # empty from `RELIABLE_EPISODES` on
-    "The warning that belongs beside a table over few episodes"
+    "The warning for a table over few episodes"
     if episodes >= RELIABLE_EPISODES:
         return ""
     return (
@@ -370,11 +376,12 @@ def plot_rates(
     agents = list(dict.fromkeys(rates["agent"]))
     height = 1.2 + 0.14 * max(1, len(names)) * (len(agents) + 0.5)
     fig, ax = plt.subplots(figsize=(7, height), layout="constrained")
+    width = 0.8 / len(agents)
     for i, agent in enumerate(agents):
         own = rates[rates["agent"] == agent].set_index("achievement").loc[names]
-        rows = np.arange(len(names)) - (i - (len(agents) - 1) / 2) * 0.8 / len(agents)
         ends = np.array([own["rate"] - own["low"], own["high"] - own["rate"]]).clip(0) * 100
-        ax.barh(rows, 100 * own["rate"], 0.8 / len(agents), label=agent, xerr=ends, error_kw={"elinewidth": 0.8})
+        rows = np.arange(len(names)) - (i - (len(agents) - 1) / 2) * width
+        ax.barh(rows, 100 * own["rate"], width, label=agent, xerr=ends, error_kw={"elinewidth": 0.8})
     labels = [name.replace("_", " ") for name in names]
     ax.set(xlabel="% of episodes", yticks=range(len(names)), yticklabels=labels, xlim=(0, 102))
     ax.legend(frameon=False, loc="lower right")

@@ -9,6 +9,7 @@ import base64
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['INK', 'PAPER', 'ACCENT', 'BLUE', 'GREEN', 'NUMBERS_WIDTH', 'BARS_WIDTH', 'CURVES_HEIGHT', 'H264', 'probabilities',
-           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'choose_episodes', 'choose_filmed',
+           'entropy', 'return_to_go', 'frame', 'write_video', 'show_video', 'Films', 'choose_episodes', 'choose_filmed',
            'check_films', 'film', 'show_films']
 
 # %% ../../nbs/evaluation/video.ipynb #ddb1ba37
@@ -97,14 +98,14 @@ def _action_bars(
 ) -> None:
     "A bar for the probability of each action, the one taken in another colour"
     p = probabilities(recording.logits[t])
-    taken = recording.action[t]
+    recorded_action = recording.action[t]
     room = width - NUMBERS_WIDTH - 16
     best = list(np.argsort(-p, kind="stable")[:top])
     outline = {"stroke_width": 1, "stroke_fill": PAPER}
-    for row, action in enumerate(best if taken in best else [*best, taken]):
+    for row, action in enumerate(best if recorded_action in best else [*best, recorded_action]):
         at = y + 24 * row
         end = NUMBERS_WIDTH + max(1, int(room * p[action]))
-        canvas.rectangle((NUMBERS_WIDTH, at, end, at + 20), fill=ACCENT if action == taken else BLUE)
+        canvas.rectangle((NUMBERS_WIDTH, at, end, at + 20), fill=ACCENT if action == recorded_action else BLUE)
         text = f"{action_names[action].replace('_', ' ')}  {p[action]:.1%}"
         canvas.text((NUMBERS_WIDTH + 4, at + 2), text, INK, _font(14), **outline)
 
@@ -201,23 +202,33 @@ def show_video(
     source = f"data:video/mp4;base64,{data}"
     return HTML(tag("video", controls="", loop="", muted="", width=width, src=source))
 
+# %% ../../nbs/evaluation/video.ipynb #ba1984c4
+@dataclass(frozen=True)
+class Films:
+    "Which episodes of which agents become videos"
+
+    agents: str = ""  # names as in the table, separated by commas; "": the agent with the highest mean return
+    episodes: str = "first, best, worst"  # or numbers, separated by commas
+    fps: int = 8  # steps a second
+    most_steps: int = 400  # in a video
+
 # %% ../../nbs/evaluation/video.ipynb #552c967e
 def choose_episodes(
     which: str,  # best, worst, first or numbers, separated by commas
     returns: np.ndarray,  # (episodes,)
 ) -> dict[str, int]:  # best, worst, first or the number as text -> number of the episode
     "Episodes to film; ValueError, one sentence, for one that there is not"
-    known = {"first": 0, "best": int(np.argmax(returns)), "worst": int(np.argmin(returns))}
+    numbers = {"first": 0, "best": int(np.argmax(returns)), "worst": int(np.argmin(returns))}
     out = {}
     for name in filter(None, (part.strip() for part in which.split(","))):
-        number = known.get(name, int(name) if name.isdigit() else -1)
+        number = numbers.get(name, int(name) if name.isdigit() else -1)
         if not 0 <= number < len(returns):
             last = len(returns) - 1
             raise ValueError(f"video_episodes: {name!r} is none of best, worst, first, or a number up to {last}")
         out[name] = number
     return out
 
-
+# %% ../../nbs/evaluation/video.ipynb #30dfdd84
 def choose_filmed(
     names: str,  # as in the table, separated by commas; "": the agent with the highest mean return
     returns: Mapping[str, np.ndarray],  # (episodes,), by the name of each agent
@@ -226,21 +237,30 @@ def choose_filmed(
     if not names:
         trained = {name: r for name, r in returns.items() if name != "random"} or returns
         return [max(trained, key=lambda name: trained[name].mean())]
-    chosen = [name.strip() for name in names.split(",")]
-    if unknown := [name for name in chosen if name not in returns]:
+    selection = [name.strip() for name in names.split(",")]
+    if unknown := [name for name in selection if name not in returns]:
         raise ValueError(f"video_agents: {unknown[0]!r} is none of {', '.join(returns)}")
-    return chosen
+    return selection
 
 # %% ../../nbs/evaluation/video.ipynb #20d5407c
 def check_films(
-    names: str,  # of agents, as `choose_filmed` takes them
-    which: str,  # episodes, as `choose_episodes` takes them
-    rows: Sequence[str],  # names that there are
+    films: Films,
+    rows: Sequence[str],  # names of all agents
     episodes: int,  # that each agent plays
 ) -> None:
-    "ValueError, one sentence, for agents or episodes that there are not, before anything is played"
-    choose_filmed(names, {name: np.zeros(1) for name in rows})
-    choose_episodes(which, np.zeros(episodes))
+    "ValueError, one sentence, for agents or episodes that don't exist, before anything is played"
+    choose_filmed(films.agents, {name: np.zeros(1) for name in rows})
+    choose_episodes(films.episodes, np.zeros(episodes))
+
+# %% ../../nbs/evaluation/video.ipynb #255e2ea8
+def _caption(name: str, kind: str, number: int, results: Results, record: Record) -> str:
+    "The caption of a video: agent, episode, return; and the return of the replay where it differs"
+    evaluated = float(results.returns[number])
+    replayed = float(record.reward.sum())
+    kind = "" if kind.isdigit() else f", the {kind} of {len(results.returns)}"
+    caption = f"{name}, episode {number}{kind}: return {evaluated:.1f} in {results.lengths[number]} steps."
+    differs = abs(evaluated - replayed) > 1e-3
+    return caption + (f" Played again it ended otherwise, with {replayed:.1f}." if differs else "")
 
 # %% ../../nbs/evaluation/video.ipynb #86312b79
 def film(
@@ -248,42 +268,32 @@ def film(
     name: str,  # of the agent
     agent: Agent,
     results: Results,  # of the agent
-    which: str,  # as `choose_episodes` takes it
+    films: Films,
     replay: Callable[[int], Record],  # number of an episode -> its record
-    fps: int = 8,  # steps a second
-    most: int = 400,  # steps in a video
 ) -> list[tuple[str, Path]]:  # a caption and an mp4 for each
     "Films episodes of an agent; raises as `choose_episodes` does"
-    films = []
-    safe = re.sub(r"[^\w.-]+", "-", name).strip("-")
+    videos = []
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-")
     folder.mkdir(parents=True, exist_ok=True)
-    for kind, number in choose_episodes(which, results.returns).items():
+    for kind, number in choose_episodes(films.episodes, results.returns).items():
         record = results.recordings[0] if number == 0 and results.recordings else replay(number)
-        evaluated = float(results.returns[number])
-        replayed = float(record.reward.sum())
-        kind = "" if kind.isdigit() else f", the {kind} of {len(results.returns)}"
-        caption = f"{name}, episode {number}{kind}: return {evaluated:.1f} in {results.lengths[number]} steps."
-        if abs(evaluated - replayed) > 1e-3:
-            caption += f" Played again it ended otherwise, with {replayed:.1f}."
-        path = folder / f"{safe}-{number:04d}.mp4"
-        films.append((caption, write_video(path, record, fps, max_frames=most, gamma=agent.gamma)))
-    return films
+        path = folder / f"{stem}-{number:04d}.mp4"
+        write_video(path, record, films.fps, max_frames=films.most_steps, gamma=agent.gamma)
+        videos.append((_caption(name, kind, number, results, record), path))
+    return videos
 
 # %% ../../nbs/evaluation/video.ipynb #180e8e77
 def show_films(
     run,  # `runs.run.Run`
-    rows: Mapping[str, tuple],  # by name: the agent, and what else `replay` takes
+    rows: Mapping[str, tuple],  # by name: the agent, and further arguments of `replay`
     results: Mapping[str, Results],  # by name
-    replay: Callable,  # (what stands in `rows`, number of an episode) -> its record
-    names: str,  # of agents, as `choose_filmed` takes them
-    which: str,  # episodes, as `choose_episodes` takes them
-    fps: int = 8,  # steps a second
-    most: int = 400,  # steps in a video
+    replay: Callable,  # (values of `rows`, number of an episode) -> its record
+    films: Films,
 ) -> None:
     "Films agents into the run's folder, and shows the videos below the cell"
-    for name in choose_filmed(names, {name: r.returns for name, r in results.items()}):
+    for name in choose_filmed(films.agents, {name: r.returns for name, r in results.items()}):
         agent = rows[name][0]
         again = partial(replay, *rows[name])
-        for caption, path in film(run.dir / "videos", name, agent, results[name], which, again, fps, most):
+        for caption, path in film(run.dir / "videos", name, agent, results[name], films, again):
             run.save_video(path, path.stem, agent.meta["step"])
             display(Markdown(as_markdown(caption)), show_video(path))

@@ -22,12 +22,12 @@ from fastcore.basics import patch
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from ..lm.labeller import Labeller
-from .guard import Limits, Turnstile, check_host, check_json, read_body
+from .guard import Limits, check_host, check_json, error_response, read_body
 from .request import read_request
 
 # %% ../../nbs/serving/app.ipynb #034a267f
 class PendingRequest(NamedTuple):
-    "States that wait for their vectors"
+    "States whose vectors a client waits for"
 
     codes: np.ndarray  # (n, width) uint8; for a vision-language model also frames (n, H, W, 3)
     past: np.ndarray | None  # (k, n, width) uint8
@@ -35,16 +35,22 @@ class PendingRequest(NamedTuple):
 
 # %% ../../nbs/serving/app.ipynb #10aa7bcf
 class Batcher:
-    "Answers requests in a thread, those that wait together by one call; `loaded` is the future of the labeller"
+    "Answers requests in a thread, those that wait together by one call; `loaded` is a future of the labeller"
 
     def __init__(
         self,
         load: Callable[[], Labeller],
-        max_states: int = 256,  # of a call; a larger request stands alone
+        max_states: int = 256,  # of a call; a larger request gets a call of its own
         wait: float = 0.005,  # seconds in which others may join
     ):
-        self.load, self.max_states, self.wait = load, max_states, wait
-        self.loaded, self.calls, self.states, self._queue, self._open = Future(), 0, 0, queue.SimpleQueue(), True
+        self.load = load
+        self.max_states = max_states
+        self.wait = wait
+        self.loaded = Future()
+        self.calls = 0
+        self.states = 0
+        self._queue = queue.SimpleQueue()
+        self._open = True
         self._thread = threading.Thread(target=self._run, name="model", daemon=True)
         self._thread.start()
 
@@ -73,7 +79,9 @@ class Batcher:
 @patch
 def _gather(self: Batcher) -> list[PendingRequest]:
     "The next request and those that come within `wait` seconds after it"
-    requests, states, deadline = [], 0, None
+    requests = []
+    states = 0
+    deadline = None
     while states < self.max_states:
         try:
             request = self._queue.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
@@ -120,7 +128,8 @@ def _call_labeller(self: Batcher, requests: list[PendingRequest]):
     "Answers requests by one call of the labeller; sets every result or none"
     codes = np.concatenate([request.codes for request in requests])
     past = None if requests[0].past is None else np.concatenate([request.past for request in requests], axis=1)
-    self.calls, self.states = self.calls + 1, self.states + len(codes)
+    self.calls += 1
+    self.states += len(codes)
     hidden = self.loaded.result()(codes, past)
     if len(hidden) != len(codes) or not np.isfinite(hidden).all():
         raise ValueError("a hidden state is not finite; float32 instead of another dtype may help")
@@ -143,8 +152,8 @@ def _require_token(token: str) -> Callable:
     bearer = f"Bearer {token}".encode()
 
     async def check(request: Request):
-        given = request.headers.get("authorization", "").encode()
-        if not hmac.compare_digest(given, bearer):
+        header = request.headers.get("authorization", "").encode()
+        if not hmac.compare_digest(header, bearer):
             raise HTTPException(
                 401,
                 "a bearer token is needed: see CRAFTAX_NB_TOKEN_FILE in craftax_nb.serving.client",
@@ -156,46 +165,43 @@ def _require_token(token: str) -> Callable:
 # %% ../../nbs/serving/app.ipynb #b3ccce64
 def _require_name(names: Iterable[str]) -> Callable:
     "A check of requests, which raises HTTPException 421 for one to a server of another name"
-    known = {name.lower() for name in names}
+    own_names = {name.lower() for name in names}
 
     async def check(request: Request):
-        check_host(request.headers.get("host", ""), known)
+        check_host(request.headers.get("host", ""), own_names)
 
     return check
-
-# %% ../../nbs/serving/app.ipynb #2fa70cda
-async def _error_sentence(request: Request, error: StarletteHTTPException) -> JSONResponse:
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 # %% ../../nbs/serving/app.ipynb #c56e8f4b
 def make_app(
     batcher: Batcher,
     token: str = "",  # "" asks for none
     max_states: int = 256,  # a request
-    max_bytes: int = 32 * 2**20,  # of a request's body
     names: Iterable[str] = ("localhost",),  # host names by which clients may reach the server, besides its IP numbers
     limits: Limits = Limits(),  # noqa: B008  it is frozen
 ) -> FastAPI:
     "The label server's application"
     checks = [Depends(_require_name(names))] + ([Depends(_require_token(token))] if token else [])
-    turnstile = Turnstile(limits)
+    places = asyncio.Semaphore(limits.requests)
     no_pages = dict(docs_url=None, redoc_url=None, openapi_url=None)
     app = FastAPI(title="craftax_nb label server", dependencies=checks, **no_pages)
-    app.add_exception_handler(StarletteHTTPException, _error_sentence)
+    app.add_exception_handler(StarletteHTTPException, error_response)
 
     @app.get("/health")
     async def health():
         labeller = _labeller(batcher)
         recipe = {**labeller.recipe.to_dict(), "hash": labeller.recipe.hash}
-        server = {"dim": labeller.dim, "max_states": max_states, "max_bytes": max_bytes}
+        server = {"dim": labeller.dim, "max_states": max_states, "max_bytes": limits.body_bytes}
         return JSONResponse({"status": "ready", **recipe, "server": server})
 
     @app.post("/get_hidden_state")
     async def get_hidden_state(request: Request):
         check_json(request)
-        with turnstile.admit(request):
+        if places.locked():
+            raise HTTPException(503, "too many requests wait for an answer: ask again", {"Retry-After": "1"})
+        async with places:
             labeller = _labeller(batcher)
-            return await _answer_states(batcher, labeller, await read_body(request, max_bytes, limits), max_states)
+            return await _answer_states(batcher, labeller, await read_body(request, limits), max_states)
 
     return app
 

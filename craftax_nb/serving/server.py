@@ -30,7 +30,7 @@ from ..runs.checkpoints import find_checkpoint
 from ..runs.files import read_json, resolve
 from .app import Batcher, make_app
 from .client import ServerError, read_token
-from .guard import GuardedServer, Limits, guarded
+from .guard import Limits, raise_file_limit, uvicorn_options
 
 # %% ../../nbs/serving/server.ipynb #f49e8b75
 def find_recipe(
@@ -80,8 +80,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     group = parser.add_argument_group("the recipe's fields")
     for field in dataclasses.fields(Recipe):
         if field.default != "":
-            option, name = f"--{field.name.replace('_', '-')}", f"recipe_{field.name}"
-            group.add_argument(option, dest=name, metavar="VALUE", help=f"{field.default!r} by default")
+            option = f"--{field.name.replace('_', '-')}"
+            group.add_argument(
+                option, dest=f"recipe_{field.name}", metavar="VALUE", help=f"{field.default!r} by default"
+            )
     parser.error = lambda message: parser.exit(2, f"error: {message}; see --help\n")
     return parser.parse_args(argv)
 
@@ -122,7 +124,7 @@ def _add_server_options(add: Callable):
     add("--certificate", default="", help="file with a certificate, for https; clients: CRAFTAX_NB_CA_FILE")
     add("--key", default="", help="file with the certificate's key, mode 600")
     add("--token-file", default="", help="file with the token, mode 600; also CRAFTAX_NB_TOKEN_FILE")
-    unrecorded = "serve a recipe that doesn't say in which words its states were described"
+    unrecorded = "serve a recipe that doesn't name the words in which its states were described"
     add("--accept-unrecorded-words", action="store_true", help=unrecorded)
     add("--open", action="store_true", help="listen beyond this machine without a token")
     add("--backend", default="auto", help=backends)
@@ -179,12 +181,12 @@ def _load(recipe: Recipe, args: argparse.Namespace) -> Labeller:
 
 # %% ../../nbs/serving/server.ipynb #b09ac943
 def _print_address(args: argparse.Namespace, port: int, has_token: bool, model: str) -> None:
-    "Says where the server listens, for whom, and how to reach it encrypted"
+    "Prints where the server listens, for whom, and how to reach it encrypted"
     addresses = " or ".join(server_addresses(args.host, port))
     addresses = addresses.replace("http://", "https://") if args.key else addresses
     from_others = f"from other nodes, {'with the token' if has_token else 'without a token'}"
-    reach = "from this machine" if is_loopback(args.host) else from_others
-    print(f"label server on {addresses}, {reach}; {model} is loading", flush=True)
+    clients = "from this machine" if is_loopback(args.host) else from_others
+    print(f"label server on {addresses}, {clients}; {model} is loading", flush=True)
     if not (args.key or is_loopback(args.host)):
         tunnel = f"ssh -N -L {port}:localhost:{port} {socket.gethostname()}"
         print(f"not encrypted; through a tunnel it is: {tunnel}, then http://localhost:{port}; or --certificate, --key")
@@ -196,7 +198,8 @@ def main(argv: list[str] | None = None) -> int:  # exit code
     try:
         _check_numbers(args)
         _check_certificate(args)
-        recipe, token = _recipe(args), read_token(args.token_file)
+        recipe = _recipe(args)
+        token = read_token(args.token_file)
         if recipe.model != ORACLE:
             find_model(recipe.model)
         sock = _listen(args, token)
@@ -212,10 +215,9 @@ def main(argv: list[str] | None = None) -> int:  # exit code
 # %% ../../nbs/serving/server.ipynb #f267650e
 def _serve(batcher: Batcher, app: FastAPI, sock: socket.socket, args: argparse.Namespace) -> int:  # exit code
     "Runs the application until a signal comes or the model can't be loaded"
-    limits = Limits()
-    options = dict(http=guarded(limits), timeout_keep_alive=limits.keep_alive, timeout_graceful_shutdown=30)
-    options |= dict(ssl_certfile=args.certificate, ssl_keyfile=args.key) if args.key else {}
-    server = GuardedServer(uvicorn.Config(app, log_level="warning", **options))
+    raise_file_limit()
+    tls = dict(ssl_certfile=args.certificate, ssl_keyfile=args.key) if args.key else {}
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **uvicorn_options(Limits()), **tls))
 
     def on_loaded(future):
         server.should_exit |= bool(future.exception())
