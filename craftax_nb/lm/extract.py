@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['check_texts', 'NOISE', 'resolve_recipe', 'make_backend', 'deviation', 'noise_bound', 'noise_shares', 'ExtractorError',
-           'Extractor', 'open_extractor']
+           'Extractor', 'OracleExtractor', 'open_extractor']
 
 # %% ../../nbs/lm/extract.ipynb #fb1e6e5d
 import dataclasses
@@ -350,6 +350,22 @@ def _refuse_if_not_greedy(recipe: Recipe, lm, tokens: Tokens):
                 f"(behind by {behind.max():.2g} of the largest logit): it labels nothing"
             )
 
+# %% ../../nbs/lm/extract.ipynb #ed3c5e9c
+class OracleExtractor(Labeller):
+    "Facts as texts to vectors: an oracle's hidden states, which need no model (`lm.oracle`)"
+
+    def __init__(self, recipe: Recipe):  # resolved
+        from craftax_nb.lm.oracle import fact_names
+
+        self.recipe = recipe
+        self.dim = len(fact_names())
+
+    def encode(self, texts: list[str]) -> np.ndarray:  # (n, dim) float32
+        "The facts in an oracle's texts; ValueError for a text that isn't a list of facts"
+        from craftax_nb.lm.oracle import facts_of
+
+        return facts_of(list(texts))
+
 # %% ../../nbs/lm/extract.ipynb #d53158ee
 def open_extractor(
     recipe: Recipe,
@@ -359,8 +375,6 @@ def open_extractor(
     if is_control(recipe.model):
         return Control(recipe, lambda source: open_extractor(source, **options))
     if recipe.model == ORACLE:
-        from craftax_nb.lm.oracle import OracleExtractor
-
         return OracleExtractor(resolve_recipe(recipe))
     from craftax_nb.lm.towers import TowerExtractor, is_tower
 
