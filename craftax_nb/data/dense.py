@@ -8,7 +8,7 @@ __all__ = ['codes_of']
 # %% ../../nbs/data/dense.ipynb #56f95b84
 import numpy as np
 
-from ..world.codes import decode, tail
+from ..world.codes import decode, scalar_features
 from ..world.layout import CLASSIC, DARK, EMPTY, FULL, ObsSpec
 
 # %% ../../nbs/data/dense.ipynb #3c1c75bc
@@ -73,7 +73,7 @@ def _mobs(
 # %% ../../nbs/data/dense.ipynb #55d189f5
 def _put_scalars(
     codes: np.ndarray,  # (n, width) uint8, written to
-    numbers: np.ndarray,  # (n, tail_dim) float32, the observation after the map
+    numbers: np.ndarray,  # (n, scalar_dim) float32, the observation after the map
     spec: ObsSpec,
     stored: np.dtype,  # of the numbers where they were stored
 ) -> None:
@@ -101,4 +101,4 @@ def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndar
     for guess in (health.round(), health.round(1), health.round(2), *neighbours, health):
         reals = np.stack([guess, light], 1).astype(np.float32).view(np.uint8)
         codes[~fits, spec.slices["reals"]] = reals[~fits]
-        fits |= tail(codes)[:, column].astype(stored) == numbers[:, column].astype(stored)
+        fits |= scalar_features(codes)[:, column].astype(stored) == numbers[:, column].astype(stored)

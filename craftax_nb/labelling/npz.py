@@ -11,8 +11,11 @@ import hashlib
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Le
+from pydantic import Field
 
 from ..data.dataset import Dataset, load_dataset
 from ..data.dense import codes_of
@@ -30,7 +33,7 @@ from .store import Labels, save_labels
 from ..lm.recipe import Recipe
 from ..runs.files import resolve, show_path, whole_folder, write_json
 from ..runs.memory import machine_memory, size_words
-from ..runs.schema import FileSchema
+from ..runs.validation import FileRecord
 from ..world.codes import decode
 from ..world.layout import CLASSIC, FULL
 
@@ -41,7 +44,7 @@ class NpzError(ImportDataError):
 
 def pack_obs(
     codes: np.ndarray,  # (n, width) uint8
-) -> dict[str, np.ndarray]:  # obs_map_bits (n, bytes) uint8, obs_aux (n, tail_dim) float32, obs_map_dim ()
+) -> dict[str, np.ndarray]:  # obs_map_bits (n, bytes) uint8, obs_aux (n, scalar_dim) float32, obs_map_dim ()
     "Observations as packed bits (the map part) and floats (the rest)"
     spec, obs = (CLASSIC if codes.shape[-1] == CLASSIC.width else FULL), decode(codes)
     bits = np.packbits(obs[:, : spec.map_dim] > 0, axis=1, bitorder="little")
@@ -60,7 +63,7 @@ def unpack_obs(
     if missing := {f"{name}_map_bits", f"{name}_aux"} - set(file):
         raise NpzError(f"the file has neither {name} nor {' and '.join(sorted(missing))}; it has {', '.join(file)}")
     bits, aux = file[f"{name}_map_bits"], file[f"{name}_aux"]
-    sizes = {(-(-s.map_dim // 8), s.tail_dim): s for s in (FULL, CLASSIC)}
+    sizes = {(-(-s.map_dim // 8), s.scalar_dim): s for s in (FULL, CLASSIC)}
     spec = sizes.get((bits.shape[-1], aux.shape[-1]))
     if spec is None or bits.dtype != np.uint8 or bits.ndim != 2:
         allowed = " or, of Classic, ".join(f"{b}, {f}" for b, f in sizes)
@@ -115,21 +118,23 @@ def export_npz(
 
 # %% ../../nbs/labelling/npz.ipynb #c1c6fd5b
 EXPORT_FILE = "export.json"  # names the files of an export, so that no other file is taken for one of them
-_EXPORT = FileSchema(
-    required={"files": list[str]},
-    optional={"dataset_hash": str},
-    version="schema",
-    known=(1,),
-    error=NpzError,
-    remedy="export again, or remove this file if you know the .npz files to be whole",
-)
+
+
+class _ExportRecord(FileRecord):
+    "export.json, next to the .npz files that it names"
+
+    error_class = NpzError
+    remedy = "export again, or remove this file if you know the .npz files to be whole"
+    format_version: Annotated[int, Ge(1), Le(1)] = Field(1, alias="schema")
+    files: list[str]
+    dataset_hash: str = ""
 
 
 def _check_replaceable(folder: Path) -> None:
     "NpzError for a folder that holds anything but an older export"
     if not folder.exists():
         return
-    listed = _EXPORT.read(folder / EXPORT_FILE)["files"] if (folder / EXPORT_FILE).exists() else []
+    listed = _ExportRecord.read(folder / EXPORT_FILE).files if (folder / EXPORT_FILE).exists() else []
     others = sorted(p.name for p in folder.iterdir() if p.name not in (*listed, EXPORT_FILE))
     if others:
         raise NpzError(f"{show_path(folder)} holds other files ({', '.join(others[:3])}); give a new folder")
@@ -141,7 +146,7 @@ def _npz_files(source: Path) -> list[Path]:
     if not paths:
         raise NpzError(f"{show_path(source)} holds no .npz files; give the folder that holds them")
     if (source / EXPORT_FILE).exists():
-        listed, names = set(_EXPORT.read(source / EXPORT_FILE)["files"]), {p.name for p in paths}
+        listed, names = set(_ExportRecord.read(source / EXPORT_FILE).files), {p.name for p in paths}
         if different := sorted(listed ^ names):
             name = different[0]
             problem = f"lacks {name}, which its {EXPORT_FILE} lists"

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -39,10 +39,11 @@ from .imported import imported_network
 from .names import WORLD_MODEL
 from .rssm import with_action
 from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
-from ..runs.checkpoints import AGENT, CheckpointError, find_checkpoint
+from ..runs.checkpoints import AgentRecord, CheckpointError, find_checkpoint
 from ..runs.errors import Diverged
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json
 from ..runs.modules import module_policy
+from ..runs.validation import Count
 from ..world.env import World
 
 # %% ../../nbs/nets/agent.ipynb #7cd9fc78
@@ -152,9 +153,11 @@ def random_agent(
     "An agent whose policy is uniform over the actions and whose values are 0"
     spec = spec or NetSpec(world.env_name, width=8, depth=1)
     params = unflatten_dict({name: np.zeros(shape, np.float32) for name, shape in weight_shapes(spec).items()}, sep="/")
-    mean, std = None, None
+    mean = None
+    std = None
     if spec.hidden_dim:
-        mean, std = np.zeros(spec.hidden_dim, np.float32), np.ones(spec.hidden_dim, np.float32)
+        mean = np.zeros(spec.hidden_dim, np.float32)
+        std = np.ones(spec.hidden_dim, np.float32)
     return Agent(spec, params, mean, std, meta={"kind": "random", "step": 0}, upstream_exact=world.upstream_exact)
 
 # %% ../../nbs/nets/agent.ipynb #67ff1c98
@@ -173,7 +176,8 @@ def save_agent(
     "Writes a checkpoint folder, whole or not at all"
     if agent.foreign:
         raise ValueError(f"{agent.foreign.name} is asked on the host and has no weights of ours to be saved")
-    spec, params = agent.spec, jax.tree.map(lambda x: np.asarray(x, dtype), dict(agent.params))
+    spec = agent.spec
+    params = jax.tree.map(lambda x: np.asarray(x, dtype), dict(agent.params))
     check_weights(params, spec)
     _check_finite(agent, params, step, dtype)
     _check_normaliser(agent)
@@ -193,7 +197,8 @@ def save_agent(
 # %% ../../nbs/nets/agent.ipynb #2000621b
 def _origin(agent: Agent) -> dict:
     "The part of agent.json that the agent itself determines"
-    spec, recipe = agent.spec, agent.recipe
+    spec = agent.spec
+    recipe = agent.recipe
     return dict(
         env_name=spec.env_name,
         spec=asdict(spec),
@@ -205,8 +210,8 @@ def _origin(agent: Agent) -> dict:
 
 def _check_normaliser(agent: Agent) -> None:
     "Raises `ValueError` unless an agent that reads hidden states has their mean, deviation and recipe"
-    given = {agent.hidden_mean is not None, agent.hidden_std is not None, agent.recipe is not None}
-    if given != {bool(agent.spec.hidden_dim)}:
+    fields = {agent.hidden_mean is not None, agent.hidden_std is not None, agent.recipe is not None}
+    if fields != {bool(agent.spec.hidden_dim)}:
         raise ValueError(
             "an agent that reads hidden states is saved with hidden_mean, hidden_std and recipe, "
             "a plain one with none of them"
@@ -287,24 +292,30 @@ def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
         return params
     return flax_from_torch(load_arrays(folder / "weights.safetensors"), spec)
 
+# %% ../../nbs/nets/agent.ipynb #2cac848c
+class _LoadableAgent(AgentRecord):
+    "agent.json with the fields that loading an agent needs"
+
+    framework: Literal["flax", "torch", "onnx", "layers"]
+    step: Count
+    spec: dict
+    recipe: dict | None
+
 # %% ../../nbs/nets/agent.ipynb #d67dda57
-_NEEDED = ("framework", "step", "spec", "recipe")  # optional fields of agent.json that loading an agent needs
-_AGENT = replace(AGENT, required=AGENT.required | {name: AGENT.optional[name] for name in _NEEDED})
-
-
 def read_meta(folder: Path) -> dict:
     "The contents of agent.json; raises `CheckpointError` where they are missing or can't be understood"
-    meta, problem = _AGENT.look(folder / "agent.json")
+    record, problem = _LoadableAgent.inspect(folder / "agent.json")
     try:
         if problem:
             raise ValueError(problem)
+        meta = record.fields()
         meta = meta | {"recipe": _with_cadence(meta)}
         spec_from_dict(meta["spec"]), _recipe(meta)
     except (ValueError, TypeError, AttributeError) as e:
         raise _unreadable(folder, f"agent.json: {e}") from None
     return meta
 
-
+# %% ../../nbs/nets/agent.ipynb #513eedaa
 def _with_cadence(meta: Mapping) -> dict | None:
     "agent.json's recipe; the parameters beside it decide which cadence an earlier version meant (`lm.cadence.EARLIER`)"
     fields = meta["recipe"]
@@ -332,16 +343,17 @@ IMPORTED = {"onnx": "weights.onnx", "layers": "weights.safetensors"}  # framewor
 
 def _imported_agent(folder: Path, meta: Mapping) -> Agent:
     "The agent that `nets.imports` wrote into a folder"
-    file, name = folder / IMPORTED[meta["framework"]], f"{meta['framework']} {meta['kind']}"
+    file = folder / IMPORTED[meta["framework"]]
+    name = f"{meta['framework']} {meta['kind']}"
     return foreign_agent(imported_network(file, meta.get("mapping") or {}, name, meta["files"]), meta)
 
 # %% ../../nbs/nets/agent.ipynb #4c2f4927
 def foreign_agent(
     foreign: Foreign,
-    about: Mapping | None = None,  # further fields of `meta`
+    metadata: Mapping | None = None,  # further fields of `meta`
 ) -> Agent:
     "The agent whose answers another network gives"
-    meta = {"kind": foreign.name, "step": 0, "files": dict(foreign.files)} | dict(about or {})
+    meta = {"kind": foreign.name, "step": 0, "files": dict(foreign.files)} | dict(metadata or {})
     options = {"gamma": foreign.gamma, "upstream_exact": foreign.upstream_exact}
     return Agent(NetSpec(foreign.env_name, width=8, depth=1), None, meta=meta, foreign=foreign, **options)
 
@@ -375,10 +387,13 @@ def load_agent(
             raise ValueError(f"not every number of {bad} is finite: its training diverged, or the file is damaged")
     except Exception as e:  # Orbax and safetensors raise a dozen kinds for a broken file
         raise _unreadable(folder, (str(e) or "no message").strip().splitlines()[0]) from None
-    version, here = meta.get("craftax_version", "unknown"), spec.world.craftax_version
+    version = meta.get("craftax_version", "unknown")
+    here = spec.world.craftax_version
     if version != here:
         warnings.warn(f"{show_path(folder)} was trained on craftax {version}, this is {here}", stacklevel=2)
-    mean, std, p = normaliser.get("mean"), normaliser.get("std"), meta.get("parameters", {})
+    mean = normaliser.get("mean")
+    std = normaliser.get("std")
+    p = meta.get("parameters", {})
     gamma = float(p.get("gamma", 1 - 1 / p.get("horizon", 100)))  # runs of world models have a horizon instead
     exact = bool(meta.get("upstream_exact", p.get("upstream_exact", False)))
     return Agent(spec, params, mean, std, _recipe(meta), meta, gamma, exact, version)

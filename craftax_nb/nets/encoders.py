@@ -14,7 +14,7 @@ from flax.linen.initializers import lecun_normal, orthogonal, zeros
 from .extras import extras
 from .sparse import sparse_product
 from .spec import NetSpec
-from ..world.codes import tail
+from ..world.codes import scalar_features
 from ..world.layout import DARK, EMPTY, ObsSpec
 from ..world.pixels import pixels, tile_size
 
@@ -51,8 +51,9 @@ class Tiles(nn.Module):
     def __call__(
         self,
         codes,  # (..., code width) uint8
-    ):  # (..., tiles * tile_width + tail_dim + num_extras) float32
-        obs, size = self.spec.obs, self.spec.tile_width
+    ):  # (..., tiles * tile_width + scalar_dim + num_extras) float32
+        obs = self.spec.obs
+        size = self.spec.tile_width
         table = self.param("kernel", lecun_normal(in_axis=-1, out_axis=-2), (obs.channels, size))
         flat = codes.reshape(-1, codes.shape[-1])
         part = {name: flat[:, where].astype(jnp.int32) for name, where in obs.slices.items()}
@@ -62,13 +63,14 @@ class Tiles(nn.Module):
         mob_row = len(obs.block_names) + len(obs.item_names) + part["mob_id"].clip(0, len(obs.mob_names) - 1)
         mobs = jnp.where((part["mob_tile"] == EMPTY)[..., None], 0, table[mob_row])
         tiles = tiles.at[jnp.arange(len(flat))[:, None], part["mob_tile"]].add(mobs, mode="drop")
-        rest = [tail(codes), extras(codes)] if self.spec.extras else [tail(codes)]
+        rest = [scalar_features(codes), extras(codes)] if self.spec.extras else [scalar_features(codes)]
         return jnp.concatenate([tiles.reshape(*codes.shape[:-1], -1), *rest], -1)
 
 # %% ../../nbs/nets/encoders.ipynb #ec62ffc3
 def _ground_table(obs: ObsSpec, table: jax.Array) -> jax.Array:  # (blocks * max(items, 1) + 1, tile_width)
     "Embeddings of each pair of block and item on a lit tile; the last row, for a dark tile, is zero"
-    blocks, items = len(obs.block_names), len(obs.item_names)
+    blocks = len(obs.block_names)
+    items = len(obs.item_names)
     ground = table[:blocks] + (table[-1] if obs.has_light else 0)
     pairs = ground[:, None] + (table[blocks : blocks + items] if items else 0)
     return jnp.concatenate([pairs.reshape(-1, table.shape[1]), jnp.zeros((1, table.shape[1]))])

@@ -25,7 +25,8 @@ def thermometers(
     codes,  # (…, code width) uint8, numpy or JAX
 ):  # (…, numbers * LAMPS) float32, zeros and ones
     "Each whole number but the direction, and health, in a thermometer code: lamp k is 1 for numbers of k or more"
-    obs, xp = ObsSpec.of(codes), _xp(codes)
+    obs = ObsSpec.of(codes)
+    xp = _xp(codes)
     counts = codes[..., obs.slices["counts"]].astype(np.float32)
     health = reals_of(codes)[..., REALS.index("health") : REALS.index("health") + 1]
     direction = obs.count_names.index("direction")
@@ -38,7 +39,8 @@ def tile_ahead(
     codes,  # (…, code width) uint8, numpy or JAX
 ):  # (…,) int32, row * columns + column in the view
     "The tile that the player faces; the player's own tile where no direction is set"
-    obs, xp = ObsSpec.of(codes), _xp(codes)
+    obs = ObsSpec.of(codes)
+    xp = _xp(codes)
     rows, columns = obs.map_shape
     direction = codes[..., obs.slices["counts"].start + obs.count_names.index("direction")]
     step = xp.asarray(np.array([0, -1, 1, -columns, columns], np.int32))  # none, left, right, up, down
@@ -49,7 +51,9 @@ def contents_ahead(
     codes,  # (…, code width) uint8, numpy or JAX
 ):  # (…, channels) float32, zeros and ones
     "The channels of the tile ahead, as the observation's map has them: block, item, mobs, light"
-    obs, xp, ahead = ObsSpec.of(codes), _xp(codes), tile_ahead(codes)[..., None]
+    obs = ObsSpec.of(codes)
+    xp = _xp(codes)
+    ahead = tile_ahead(codes)[..., None]
     part = {name: codes[..., where].astype(np.int32) for name, where in obs.slices.items()}
     one_hot = lambda x, size: (x[..., None] == np.arange(size)).astype(np.float32)
     content = lambda name: xp.take_along_axis(part[name], ahead, -1)[..., 0]

@@ -49,7 +49,8 @@ class JoiningLayer(nn.Module):
         read,  # (..., width), of the hidden state; None where `hidden_sum` is given
         hidden_sum=None,  # (..., outputs), the hidden state's part of the layer's sum, if it is computed already
     ):
-        width, inputs = self.width, self.width * (1 if h is None else 2)
+        width = self.width
+        inputs = self.width * (1 if h is None else 2)
         kernel = self.param("kernel", orthogonal(self.gain), (inputs, self.outputs))
         bias = self.param("bias", zeros, (self.outputs,))
         if hidden_sum is None:
@@ -97,14 +98,13 @@ class Trunk(nn.Module):
 
     def join(self, h, hidden_state, part, outputs: int, gain: float):  # Aged or HiddenRows
         "The layer that the hidden state joins; the embedding of the hidden state's age is added to its sum"
-        spec, read, hidden_sum = self.spec, None, None
+        spec = self.spec
+        layer = JoiningLayer(spec.width, outputs, gain, self.gradient_dtype, name=f"{self.trunk}_{part}")
         if isinstance(hidden_state, HiddenRows):
-            hidden_sum = hidden_state.products[self.trunk][hidden_state.row]
+            h = layer(h, None, hidden_state.products[self.trunk][hidden_state.row])
         else:
             vector = _pool_vectors(spec, hidden_state.vector, self.dense)
-            read = nn.tanh(self.dense("label", spec.width)(vector))
-        layer = JoiningLayer(spec.width, outputs, gain, self.gradient_dtype, name=f"{self.trunk}_{part}")
-        h = layer(h, read, hidden_sum)
+            h = layer(h, nn.tanh(self.dense("label", spec.width)(vector)))
         if not spec.age_buckets:
             return h
         embedding = nn.Embed(spec.age_buckets, outputs, embedding_init=zeros, name=f"{self.trunk}_age")
@@ -133,10 +133,12 @@ class ActorCritic(nn.Module):
         memory=None,  # (n, width) of a recurrent net before the first step; None: of a fresh episode
         first=None,  # (...,) bool, where an episode begins and memory is wiped
     ) -> Output:
-        spec, codes = self.spec, jnp.asarray(codes)
+        spec = self.spec
+        codes = jnp.asarray(codes)
         hidden_state = with_age(spec, codes, hidden_state)
         hidden, memory = self.first_layers(codes, memory, first)
-        heads, out = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}, {}
+        heads = {"actor": (spec.num_actions, 0.01), "critic": (1, 1.0), "curiosity": (1, 1.0)}
+        out = {}
         for trunk, h in zip(spec.trunks, hidden, strict=True):
             part = Trunk(spec, trunk, *heads[trunk], self.gradient_dtype)
             nn.share_scope(self, part)

@@ -55,10 +55,11 @@ def _column(what: str, x, shape: tuple, name: str) -> np.ndarray:
     return x.reshape(shape)
 
 
-def _answer(foreign: Foreign, seen: np.ndarray, memory) -> tuple[np.ndarray, np.ndarray, Any]:
+def _answer(foreign: Foreign, views: np.ndarray, memory) -> tuple[np.ndarray, np.ndarray, Any]:
     "Logits, values (NaN where the network gives none) and memory of n players, checked"
-    n, actions = len(seen), World(foreign.env_name).num_actions
-    logits, value, new = foreign.step(foreign.observe(seen), memory)
+    n = len(views)
+    actions = World(foreign.env_name).num_actions
+    logits, value, new = foreign.step(foreign.observe(views), memory)
     logits = _column(f"logits for {actions} actions of {foreign.env_name}", logits, (n, actions), foreign.name)
     value = np.full(n, np.nan, np.float32) if value is None else _column("values", value, (n,), foreign.name)
     shapes = [jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), tree) for tree in (new, memory)]
@@ -76,11 +77,11 @@ def check_foreign(
     number = isinstance(foreign.gamma, int | float) and not isinstance(foreign.gamma, bool)
     if not (number and 0 <= foreign.gamma <= 1):
         raise CheckpointError(f"{foreign.name}: gamma is {foreign.gamma!r}, expected a discount from 0 to 1")
-    seen = np.zeros((2, ObsSpec.of(foreign.env_name).width), np.uint8)
-    seen = np.asarray(pixels(seen)) if foreign.reads_pixels else seen
-    read = foreign.observe(seen)
+    views = np.zeros((2, ObsSpec.of(foreign.env_name).width), np.uint8)
+    views = np.asarray(pixels(views)) if foreign.reads_pixels else views
+    read = foreign.observe(views)
     try:
-        _, value, _ = _answer(foreign, seen, foreign.initial(2))
+        _, value, _ = _answer(foreign, views, foreign.initial(2))
     except CheckpointError:
         raise
     except Exception as e:  # whatever somebody else's code raises
@@ -103,28 +104,34 @@ def ask_on_host(
 ) -> tuple[jax.Array, jax.Array, Any]:  # logits (..., actions), values (...,), NaN where there are none, memory
     "Logits, values and memory of a network on the host, callable from compiled JAX code"
     codes = jnp.asarray(codes)
-    lead, actions = codes.shape[:-1], World(foreign.env_name).num_actions
+    lead = codes.shape[:-1]
+    actions = World(foreign.env_name).num_actions
     if memory is None and lead:
         memory = foreign.initial(lead[-1])
     first = jnp.zeros(lead, bool) if first is None else jnp.asarray(first)
     logits_shape, value_shape = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((*lead, actions), lead))
     memory_shape = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), memory)
     shapes = logits_shape, value_shape, memory_shape
-    seen, call = pixels(codes) if foreign.reads_pixels else codes, partial(_host, foreign, len(lead))
-    return jax.pure_callback(call, shapes, seen, memory, first, vmap_method="sequential")
+    views = pixels(codes) if foreign.reads_pixels else codes
+    call = partial(_host, foreign, len(lead))
+    return jax.pure_callback(call, shapes, views, memory, first, vmap_method="sequential")
 
 
-def _host(foreign: Foreign, axes: int, seen, memory, first):
+def _host(foreign: Foreign, axes: int, views, memory, first):
     "`_answer` for any leading axes; with a memory the steps are computed one after another"
-    seen, first, memory = np.asarray(seen), np.asarray(first), jax.tree.map(np.asarray, memory)
-    lead = seen.shape[:axes]
+    views = np.asarray(views)
+    first = np.asarray(first)
+    memory = jax.tree.map(np.asarray, memory)
+    lead = views.shape[:axes]
     if memory is None:
-        logits, value, _ = _answer(foreign, seen.reshape(-1, *seen.shape[axes:]), None)
+        logits, value, _ = _answer(foreign, views.reshape(-1, *views.shape[axes:]), None)
         return logits.reshape(*lead, -1), value.reshape(lead), None
-    all_logits, values, fresh = [], [], foreign.initial(lead[-1])
-    for seen_now, begins in zip(seen if axes == 2 else seen[None], first.reshape(-1, lead[-1])):
+    all_logits = []
+    values = []
+    fresh = foreign.initial(lead[-1])
+    for view, begins in zip(views if axes == 2 else views[None], first.reshape(-1, lead[-1])):
         wipe = lambda new, old, begins=begins: np.where(begins.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-        logits, value, memory = _answer(foreign, seen_now, jax.tree.map(wipe, fresh, memory))
+        logits, value, memory = _answer(foreign, view, jax.tree.map(wipe, fresh, memory))
         all_logits.append(logits)
         values.append(value)
     return np.stack(all_logits).reshape(*lead, -1), np.stack(values).reshape(lead), memory
@@ -150,7 +157,8 @@ def load_module(
     except ValueError as e:
         raise CheckpointError(f"{policy}: env_name: {e}") from None
     reads = {"observe": OBSERVATIONS[observation], "reads_pixels": observation == "pixels"}
-    step, files = partial(_step, net, str(policy)), module_checksums(policy)
+    step = partial(_step, net, str(policy))
+    files = module_checksums(policy)
     return check_foreign(Foreign(str(policy), step=step, files=files, **reads, **declared))
 
 
@@ -179,7 +187,8 @@ def _run_file(name: str, file: Path, source: bytes):
     if "." in name:
         importlib.import_module(name.rpartition(".")[0])
     module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, file))
-    before, sys.modules[name] = sys.modules.get(name), module
+    before = sys.modules.get(name)
+    sys.modules[name] = module
     try:
         exec(compile(source, str(file), "exec"), module.__dict__)
     except BaseException:
@@ -235,12 +244,16 @@ def _fresh(net, n: int):
     return _arrays(net.initial(n))
 
 
-def _step(net, name: str, seen: np.ndarray, memory):
+def _step(net, name: str, observation: np.ndarray, memory):
     "Logits, values and memory of a torch module, in numpy; raises `CheckpointError` for another number of outputs"
     import torch
 
     with torch.inference_mode():
-        inputs = (torch.tensor(seen),) if memory is None else (torch.tensor(seen), jax.tree.map(torch.tensor, memory))
+        inputs = (
+            (torch.tensor(observation),)
+            if memory is None
+            else (torch.tensor(observation), jax.tree.map(torch.tensor, memory))
+        )
         out = net(*inputs)
     out = out if isinstance(out, tuple | list) else (out,)
     if len(out) > 3 or memory is not None and len(out) != 3:

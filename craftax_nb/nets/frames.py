@@ -49,7 +49,8 @@ class PictureEncoder(nn.Module):
 
     @nn.compact
     def __call__(self, codes):  # (..., code width) uint8 -> (..., features)
-        frames, (height, width) = pixels(codes.reshape(-1, codes.shape[-1])), padded_shape(self.obs)
+        frames = pixels(codes.reshape(-1, codes.shape[-1]))
+        (height, width) = padded_shape(self.obs)
         missing = height - frames.shape[1], width - frames.shape[2]
         x = jnp.pad(frames, ((0, 0), (0, missing[0]), (0, missing[1]), (0, 0))) - 0.5
         for i, channels in enumerate(depths(self.size)):
@@ -67,7 +68,8 @@ class PictureDecoder(nn.Module):
     @nn.compact
     def __call__(self, x):  # (..., features) -> (..., height, width, 3)
         height, width = (n // 16 for n in padded_shape(self.obs))
-        lead, channels = x.shape[:-1], depths(self.size)
+        lead = x.shape[:-1]
+        channels = depths(self.size)
         x = self.spread(x.reshape(-1, x.shape[-1]), height, width, channels[-1])
         for i in range(len(channels) - 1)[::-1]:
             x = _normed(_conv(channels[i], f"conv_{i}")(x.repeat(2, 1).repeat(2, 2)), f"norm_{i}")
@@ -77,9 +79,12 @@ class PictureDecoder(nn.Module):
 
     def spread(self, x, height: int, width: int, channels: int):  # (n, features) -> (n, height, width, channels)
         "The smallest picture: the recurrent state block by block, and the stochastic state through a layer"
-        size, n = self.size, len(x)
-        deter, stoch = x[:, : size.deter], x[:, size.deter :]
-        units, per_block = height * width * channels, channels // size.blocks
+        size = self.size
+        n = len(x)
+        deter = x[:, : size.deter]
+        stoch = x[:, size.deter :]
+        units = height * width * channels
+        per_block = channels // size.blocks
         a = BlockDense(units, size.blocks, name="deter")(deter).reshape(n, size.blocks, height, width, per_block)
         a = jnp.moveaxis(a, 1, 3).reshape(n, height, width, channels)
         b = nn.Dense(units, name="stoch_out")(Layer(2 * size.units, name="stoch")(stoch))

@@ -60,7 +60,7 @@ class HiddenRows(NamedTuple):
 class HiddenTable(NamedTuple):
     "The distinct hidden states of a rollout"
 
-    rows: jax.Array  # (capacity, hidden_dim) float32, normalised; row 0 is zero and stands for none
+    rows: jax.Array  # (capacity, hidden_dim) float32, normalised; row 0 is zero: no hidden state
     count: jax.Array  # () int32, how many rows are in use
 
 # %% ../../nbs/nets/hidden.ipynb #adcb77d9
@@ -68,13 +68,13 @@ def check_hidden_state(spec: NetSpec, codes, hidden_state) -> None:
     "Raises `ValueError` unless a hidden state is given exactly when the network reads one, with the right shape"
     if isinstance(hidden_state, HiddenRows):
         hidden_state = jax.ShapeDtypeStruct((*hidden_state.row.shape, spec.hidden_dim), jnp.float32)
-    given = None if hidden_state is None else tuple(hidden_state.shape)
-    if not spec.hidden_dim and given is not None:
-        raise ValueError(f"a plain network reads no hidden state, got one of shape {given}")
+    shape = None if hidden_state is None else tuple(hidden_state.shape)
+    if not spec.hidden_dim and shape is not None:
+        raise ValueError(f"a plain network reads no hidden state, got one of shape {shape}")
     expected = (*codes.shape[:-1], spec.hidden_dim)
-    if spec.hidden_dim and given != expected:
+    if spec.hidden_dim and shape != expected:
         raise ValueError(
-            f"hidden_state is {given}, expected shape {expected}: this network was built for hidden states"
+            f"hidden_state is {shape}, expected shape {expected}: this network was built for hidden states"
         )
 
 
@@ -128,7 +128,8 @@ def _layers(spec: NetSpec, params: Mapping) -> tuple:
     next_layer = "1" if spec.depth > 1 else "head"
     layers = []
     for trunk in spec.trunks:
-        label_layer, next_kernel = params[f"{trunk}_label"], params[f"{trunk}_{next_layer}"]["kernel"]
+        label_layer = params[f"{trunk}_label"]
+        next_kernel = params[f"{trunk}_{next_layer}"]["kernel"]
         layers.append((label_layer["kernel"], label_layer["bias"], next_kernel[-spec.width :]))
     return tuple(layers)
 
@@ -170,8 +171,8 @@ def table_products(
 # %% ../../nbs/nets/hidden.ipynb #7e55cb40
 def _rows_in_use(row: jax.Array, capacity: int) -> tuple:
     "The numbers of all rows, those that `row` names first; each row's place in that order; how many are named"
-    named = jnp.zeros(capacity, bool).at[row].set(True).at[0].set(True)
-    return jnp.argsort(~named), jnp.cumsum(named) - 1, named.sum()
+    in_use = jnp.zeros(capacity, bool).at[row].set(True).at[0].set(True)
+    return jnp.argsort(~in_use), jnp.cumsum(in_use) - 1, in_use.sum()
 
 
 def rows_of(spec: NetSpec, params: Mapping, table: HiddenTable | None, row, age) -> HiddenRows | None:

@@ -11,8 +11,10 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Le
 from fastcore.basics import patch
 from jax.dtypes import canonicalize_dtype
 
@@ -20,22 +22,21 @@ from .foreign import Foreign, check_foreign
 from .mapping import PACKED, mapped, mapping_problem
 from ..runs.checkpoints import CheckpointError, check_safetensors
 from ..runs.files import resolve
-from ..runs.schema import FileSchema
+from ..runs.validation import FileRecord
 
 # %% ../../nbs/nets/imported.ipynb #773f10d1
-_MAPPING = FileSchema(
-    required={"env_name": str, "observation": list},
-    optional={
-        # names of an ONNX file's inputs and outputs, or of layers
-        **dict.fromkeys(("input", "logits", "value"), str | None),
-        "memory": dict[str, str] | None,  # of ONNX: input -> the output that is the next step's
-        "layers": list[str] | None,  # of safetensors
-        "gamma": float,
-        "upstream_exact": bool,
-    },
-    error=CheckpointError,
-    remedy="mend the mapping",
-)
+class _MappingRecord(FileRecord, extra="forbid"):
+    "What the inputs and outputs of another project's network mean"
+
+    env_name: str
+    observation: list
+    input: str | None = None  # names of an ONNX file's inputs and outputs, or of layers
+    logits: str | None = None
+    value: str | None = None
+    memory: dict[str, str] | None = None  # of ONNX: input -> the output that is the next step's
+    layers: list[str] | None = None  # of safetensors
+    gamma: Annotated[float, Ge(0), Le(1)] = 0.0
+    upstream_exact: bool = False
 
 
 def read_mapping(
@@ -53,12 +54,7 @@ def read_mapping(
         raise CheckpointError("mapping: expected a JSON object with env_name and observation, or packed")
     if mapping.get("observation") == "packed":
         mapping = {**mapping, **PACKED}
-    problem, fields = mapping_problem(mapping) or _MAPPING.problem(mapping), [*_MAPPING.required, *_MAPPING.optional]
-    if extra := sorted(set(mapping) - set(fields)):
-        problem = f"it has {', '.join(extra)}, expected {', '.join(fields)}"
-    elif not problem and not 0 <= mapping.get("gamma", 0) <= 1:
-        problem = f"gamma is {mapping['gamma']}, expected a number from 0 to 1"
-    if problem:
+    if problem := mapping_problem(mapping) or _MappingRecord.problem(dict(mapping)):
         raise CheckpointError(f"mapping: {problem}")
     return dict(mapping)
 
@@ -116,27 +112,27 @@ def _dtype(self: OnnxNetwork, name: str) -> np.dtype:
 
 # %% ../../nbs/nets/imported.ipynb #f860a2a7
 @patch
-def step(self: OnnxNetwork, seen: np.ndarray, memory):
+def step(self: OnnxNetwork, observation: np.ndarray, memory):
     "Logits, values and memory of all players"
-    rows = [slice(None)] if self.batched else range(len(seen))
-    parts = [self._run(seen[row], {name: x[row] for name, x in (memory or {}).items()}) for row in rows]
+    rows = [slice(None)] if self.batched else range(len(observation))
+    parts = [self._run(observation[row], {name: x[row] for name, x in (memory or {}).items()}) for row in rows]
     join = np.concatenate if self.batched else np.stack
     out = {name: join([part[name] for part in parts]) for name in parts[0]}
-    flat = lambda name: out[name].reshape(len(seen), -1)
+    flat = lambda name: out[name].reshape(len(observation), -1)
     new = {name: out[after].astype(memory[name].dtype) for name, after in self.memory.items()}
     return flat(self.logits), flat(self.value) if self.value else None, new or None
 
 # %% ../../nbs/nets/imported.ipynb #21367410
 @patch
-def _run(self: OnnxNetwork, seen, memory: Mapping) -> dict:
+def _run(self: OnnxNetwork, observation, memory: Mapping) -> dict:
     "One call of the file: its outputs by name, with the player's axis moved to the front of memories"
     shape = lambda name: self.inputs[name].shape
     place = lambda name, x: np.moveaxis(x, 0, self.axes[name]) if self.batched else x.reshape(shape(name))
-    given = {
+    inputs = {
         name: np.ascontiguousarray(place(name, x), self._dtype(name))
-        for name, x in {self.input: seen, **memory}.items()
+        for name, x in {self.input: observation, **memory}.items()
     }
-    out = dict(zip(self.outputs, self.session.run(self.outputs, given), strict=True))
+    out = dict(zip(self.outputs, self.session.run(self.outputs, inputs), strict=True))
     if not self.batched:
         return {name: np.asarray(x) for name, x in out.items()}
     player_axis = {output: self.axes[name] for name, output in self.memory.items()}
@@ -167,7 +163,8 @@ class LayerNetwork:
             raise CheckpointError(problem)
         self.weights = {name: x.float().numpy() for name, x in load_file(file).items()}
         self.layers = [layer.split() for layer in mapping.get("layers") or ()]
-        self.logits, self.value = mapping.get("logits") or "", mapping.get("value") or ""
+        self.logits = mapping.get("logits") or ""
+        self.value = mapping.get("value") or ""
         weights_of = {"linear": ("weight",), "gru": ("weight_ih", "weight_hh")}  # kind of layer -> its weights
         heads = [("linear", name) for name in (self.logits, self.value or self.logits)]
         for kind, *name in [*self.layers, *heads]:

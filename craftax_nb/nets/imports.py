@@ -23,7 +23,9 @@ def import_agent(
     folder: str | Path,  # of the checkpoint, relative to the project; an older checkpoint there is replaced
 ) -> Path:
     "Writes a checkpoint of another program's network; raises `CheckpointError`, and writes nothing, where it can't"
-    file, folder, mapping = resolve(file), resolve(folder), read_mapping(mapping)
+    file = resolve(file)
+    folder = resolve(folder)
+    mapping = read_mapping(mapping)
     if folder.exists() and not (folder / "agent.json").exists():
         raise CheckpointError(f"{show_path(folder)} is there, and is no checkpoint; give a new folder")
     agent = foreign_agent(imported_network(file, mapping))

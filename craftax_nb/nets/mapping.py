@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..world.codes import Unpacked, decode, tail, unpack
+from ..world.codes import Unpacked, decode, scalar_features, unpack
 from ..world.layout import CLASSIC, DARK, EMPTY, FULL, ObsSpec
 
 # %% ../../nbs/nets/mapping.ipynb #57101948
@@ -31,7 +31,8 @@ PACKED = {  # the 843 floats of PufferLib's Craftax: 8 for each of 9 x 11 tiles,
 # %% ../../nbs/nets/mapping.ipynb #7e6a8403
 def _creatures(parts: Unpacked, number: int) -> np.ndarray:  # (n, rows, columns)
     "The species, counted from 1, of the creature of one class on each tile; if two share a tile, that of the last"
-    n, tiles = len(parts.blocks), parts.spec.tiles
+    n = len(parts.blocks)
+    tiles = parts.spec.tiles
     species = 8 if parts.spec is FULL else 1
     grid = np.zeros((n, tiles), np.float32)
     for tile, mob in zip(parts.mob_tile.T, parts.mob_id.T, strict=True):
@@ -43,7 +44,8 @@ def _creatures(parts: Unpacked, number: int) -> np.ndarray:  # (n, rows, columns
 def _channel(parts: Unpacked, channel: str | Mapping) -> np.ndarray:  # (n, rows, columns)
     "The numbers of one channel for each tile"
     settings = {"of": channel} if isinstance(channel, str) else channel
-    lit, name = parts.blocks != DARK, settings["of"]
+    lit = parts.blocks != DARK
+    name = settings["of"]
     if name in MOB_CLASSES[parts.spec]:
         values = _creatures(parts, MOB_CLASSES[parts.spec].index(name))
     else:
@@ -56,14 +58,15 @@ def mapped(
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n, numbers) float32
     "The observation that a network with this mapping reads"
-    parts, out = unpack(codes), []
+    parts = unpack(codes)
+    out = []
     for part in mapping["observation"]:
         if "tiles" in part:
             x = np.stack([_channel(parts, channel) for channel in part["tiles"]], -1).reshape(len(codes), -1)
         elif "symbolic" in part:
             x = decode(codes)[:, slice(*part["symbolic"])]
         elif part["numbers"] == "all":
-            x = tail(codes)
+            x = scalar_features(codes)
         else:
             x = np.stack([parts.scalar(name) for name in part["numbers"]], -1)
         out.append(x.astype(np.float32) * part.get("scale", 1) + part.get("add", 0))
@@ -89,20 +92,21 @@ def _part_problem(part: Mapping, spec: ObsSpec) -> str:
     kinds = [kind for kind in ("tiles", "numbers", "symbolic") if kind in part]
     if len(kinds) != 1 or set(part) - {kinds[0], "scale", "add"}:
         return f"a part of observation has {', '.join(part)}, expected tiles, numbers or symbolic, then scale and add"
-    value, scaled = part[kinds[0]], [part]
+    value = part[kinds[0]]
+    scaled = [part]
     if kinds[0] == "symbolic":
         ends = isinstance(value, list) and len(value) == 2 and all(isinstance(x, int) for x in value)
         good = ends and 0 <= value[0] < value[1] <= spec.obs_dim
         return "" if good else f"symbolic is {value}, expected [start, stop] within 0 to {spec.obs_dim}"
-    known = CHANNELS if kinds[0] == "tiles" else spec.scalar_names
+    names = CHANNELS if kinds[0] == "tiles" else spec.scalar_names
     if kinds[0] == "tiles" and spec is CLASSIC:
-        known = ("block", "visible", *MOB_CLASSES[CLASSIC])
+        names = ("block", "visible", *MOB_CLASSES[CLASSIC])
     if not (isinstance(value, list) and value) and not (kinds[0] == "numbers" and value == "all"):
-        return f"{kinds[0]} is {value!r}, expected a list of {', '.join(known)}"
+        return f"{kinds[0]} is {value!r}, expected a list of {', '.join(names)}"
     for channel in value if isinstance(value, list) else ():
         settings = channel if isinstance(channel, dict) and kinds[0] == "tiles" else {"of": channel}
-        if settings.get("of") not in known or set(settings) - {"of", "scale", "add", "dark"}:
-            return f"{kinds[0]} has {channel!r}, expected one of {', '.join(known)}"
+        if settings.get("of") not in names or set(settings) - {"of", "scale", "add", "dark"}:
+            return f"{kinds[0]} has {channel!r}, expected one of {', '.join(names)}"
         scaled.append(settings)
     numbers = [settings[name] for settings in scaled for name in ("scale", "add", "dark") if name in settings]
     wrong = [x for x in numbers if not isinstance(x, int | float) or isinstance(x, bool)]

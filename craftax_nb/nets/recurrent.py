@@ -30,8 +30,10 @@ def gru_steps(
     def step(h, row):
         x, wiped = row
         h = jnp.where(wiped[:, None], 0, h)
-        (xr, xz, xn), (hr, hz, hn) = jnp.split(x, 3, -1), jnp.split(h @ kernel, 3, -1)
-        r, z = nn.sigmoid(xr + hr), nn.sigmoid(xz + hz)
+        (xr, xz, xn) = jnp.split(x, 3, -1)
+        (hr, hz, hn) = jnp.split(h @ kernel, 3, -1)
+        r = nn.sigmoid(xr + hr)
+        z = nn.sigmoid(xz + hz)
         h = (1 - z) * nn.tanh(xn + r * (hn + bias)) + z * h
         return h, h
 
@@ -39,25 +41,25 @@ def gru_steps(
 
 # %% ../../nbs/nets/recurrent.ipynb #346fbd88
 def linear_recurrence(
-    kept: jax.Array,  # (steps, ...), the share of the memory before that each step keeps
+    decay: jax.Array,  # (steps, ...), the share of the memory before that each step keeps
     added: jax.Array,  # (steps, ...), what each step adds to it
 ) -> jax.Array:  # (steps, ...), the memory after each step; before the first it is 0
     "Runs `memory = kept * memory + added` over a sequence; on a GPU or TPU over all of its steps at once"
-    return jax.lax.platform_dependent(kept, added, cpu=_step_by_step, default=_in_parallel)
+    return jax.lax.platform_dependent(decay, added, cpu=_step_by_step, default=_in_parallel)
 
 
-def _step_by_step(kept, added):
+def _step_by_step(decay, added):
     def step(memory, row):
         memory = row[0] * memory + row[1]
         return memory, memory
 
-    return jax.lax.scan(step, jnp.zeros_like(added[0]), (kept, added))[1]
+    return jax.lax.scan(step, jnp.zeros_like(added[0]), (decay, added))[1]
 
 
-def _in_parallel(kept, added):
+def _in_parallel(decay, added):
     "Two steps in a row are one step again, which keeps the product of both shares (Blelloch 1990)"
     join = lambda earlier, later: (earlier[0] * later[0], later[0] * earlier[1] + later[1])
-    return jax.lax.associative_scan(join, (kept, added))[1]
+    return jax.lax.associative_scan(join, (decay, added))[1]
 
 # %% ../../nbs/nets/recurrent.ipynb #065b1422
 def min_gru_steps(
@@ -67,9 +69,9 @@ def min_gru_steps(
     first: jax.Array,  # (steps, n) bool, where an episode begins and memory is wiped before the step
 ):  # memory after the last step, and after each (steps, n, width)
     "Runs the minimal gated unit over a sequence"
-    kept = jnp.where(first[..., None], 0, 1 - gate)
-    added = (gate * candidate).at[0].add(kept[0] * memory)
-    hidden = linear_recurrence(kept, added)
+    decay = jnp.where(first[..., None], 0, 1 - gate)
+    added = (gate * candidate).at[0].add(decay[0] * memory)
+    hidden = linear_recurrence(decay, added)
     return hidden[-1], hidden
 
 # %% ../../nbs/nets/recurrent.ipynb #5e75d2ac
@@ -91,7 +93,8 @@ class Recurrent(nn.Module):
         memory=None,  # (n, width) before the first step; None: of a fresh episode
         first=None,  # (n,) or (steps, n) bool, where an episode begins and memory is wiped
     ):  # (..., features), and the memory after the last step (n, width)
-        spec, n = self.spec, codes.shape[-2]
+        spec = self.spec
+        n = codes.shape[-2]
         memory = jnp.zeros((n, spec.width)) if memory is None else memory
         first = jnp.zeros(codes.shape[:-1], bool) if first is None else first
         kernel, bias = FirstLayer(spec.obs_dim + spec.num_extras, spec.width, name="dense")()

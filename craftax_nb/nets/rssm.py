@@ -63,7 +63,8 @@ def draw_stoch(
 ) -> jax.Array:  # (n, stoch, classes) float32
     "A one-hot draw of each variable, with the gradient of its probabilities"
     draw = jax.random.categorical if key.ndim == 1 else jax.vmap(jax.random.categorical)
-    one_hot, probs = jax.nn.one_hot(draw(key, log_probs), log_probs.shape[-1]), jnp.exp(log_probs)
+    one_hot = jax.nn.one_hot(draw(key, log_probs), log_probs.shape[-1])
+    probs = jnp.exp(log_probs)
     return jax.lax.stop_gradient(one_hot - probs) + probs
 
 # %% ../../nbs/nets/rssm.ipynb #0dae4380
@@ -89,7 +90,8 @@ class BlockDense(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        inputs, outputs = x.shape[-1] // self.blocks, self.units // self.blocks
+        inputs = x.shape[-1] // self.blocks
+        outputs = self.units // self.blocks
         each = lambda key, shape: jax.vmap(lambda k: _init(k, shape[1:]))(jax.random.split(key, shape[0]))
         kernel = self.param("kernel", each, (self.blocks, inputs, outputs))
         bias = self.param("bias", nn.initializers.zeros, (self.units,))
@@ -121,7 +123,8 @@ class RSSM(nn.Module):
     def setup(self):
         s = self.size
         self.in_deter, self.in_stoch, self.in_action = (Layer(s.hidden) for _ in range(3))
-        self.mix, self.mix_norm = BlockDense(s.deter, s.blocks), nn.RMSNorm(epsilon=1e-4)
+        self.mix = BlockDense(s.deter, s.blocks)
+        self.mix_norm = nn.RMSNorm(epsilon=1e-4)
         self.gates = BlockDense(3 * s.deter, s.blocks)
         self.prior_0, self.prior_1, self.posterior_0 = (Layer(s.hidden) for _ in range(3))
         self.prior_out, self.posterior_out = (nn.Dense(s.stoch * s.classes, kernel_init=_init) for _ in range(2))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from .extras import extras
 from .products import multiply, product, transposed
-from ..world.codes import active_ids, decode, tail
+from ..world.codes import active_ids, decode, scalar_features
 from ..world.layout import ObsSpec
 
 # %% ../../nbs/nets/sparse.ipynb #fca1c0cc
@@ -34,8 +34,10 @@ COLUMN_BLOCK = 128  # columns at a time
 def _columns(codes: jax.Array):
     """The columns of the map that a batch uses: how many, their indices (blocks, COLUMN_BLOCK), and
     the batch's ones over them (blocks, n, COLUMN_BLOCK) bool"""
-    spec, ids = ObsSpec.of(codes), active_ids(codes)
-    blocks, n = -(-spec.map_dim // COLUMN_BLOCK), len(codes)
+    spec = ObsSpec.of(codes)
+    ids = active_ids(codes)
+    blocks = -(-spec.map_dim // COLUMN_BLOCK)
+    n = len(codes)
     used = jnp.zeros(spec.obs_dim + 1, bool).at[ids].set(True).at[spec.obs_dim].set(False)
     slot = jnp.where(used, jnp.cumsum(used) - 1, blocks * COLUMN_BLOCK)[ids]
     ones = (
@@ -47,9 +49,11 @@ def _columns(codes: jax.Array):
     return used.sum(), columns.reshape(blocks, COLUMN_BLOCK), ones
 
 # %% ../../nbs/nets/sparse.ipynb #c969d05a
-def _after_the_map(codes: jax.Array, with_extras: bool) -> jax.Array:  # (n, tail_dim), or (n, tail_dim + num_extras)
+def _after_the_map(
+    codes: jax.Array, with_extras: bool
+) -> jax.Array:  # (n, scalar_dim), or (n, scalar_dim + num_extras)
     "The inputs after the map: scalars, then extras"
-    return jnp.concatenate([tail(codes), extras(codes)], -1) if with_extras else tail(codes)
+    return jnp.concatenate([scalar_features(codes), extras(codes)], -1) if with_extras else scalar_features(codes)
 
 # %% ../../nbs/nets/sparse.ipynb #f59ee5f3
 def _multiply(kernels, codes, with_extras):
@@ -70,20 +74,21 @@ def _multiply(kernels, codes, with_extras):
 def _gradients(in_use, codes, grads, with_extras, gradient_dtype):
     "The gradients of the kernels"
     count, columns, ones = in_use
-    map_dim, rest = ObsSpec.of(codes).map_dim, _after_the_map(codes, with_extras)
+    map_dim = ObsSpec.of(codes).map_dim
+    rest = _after_the_map(codes, with_extras)
     grads = [grad.astype(gradient_dtype) for grad in grads]
 
     def product_with(x):
         return [multiply(transposed(x), grad, gradient_dtype) for grad in grads]
 
-    def put(carry):
+    def add_block(carry):
         i, kernels = carry
         place = dict(mode="drop", unique_indices=True, indices_are_sorted=True)
         blocks = product_with(ones[i])
         return i + 1, tuple(k.at[columns[i]].set(rows, **place) for k, rows in zip(kernels, blocks, strict=True))
 
     start = tuple(jnp.zeros((map_dim + rest.shape[1], grad.shape[1])) for grad in grads)
-    kernels = jax.lax.while_loop(lambda carry: carry[0] * COLUMN_BLOCK < count, put, (0, start))[1]
+    kernels = jax.lax.while_loop(lambda carry: carry[0] * COLUMN_BLOCK < count, add_block, (0, start))[1]
     return tuple(k.at[map_dim:].set(rows) for k, rows in zip(kernels, product_with(rest), strict=True))
 
 # %% ../../nbs/nets/sparse.ipynb #c836c91e
@@ -97,8 +102,8 @@ def _looped_forward(kernels, codes, with_extras, gradient_dtype):
     return sums, (in_use, codes)
 
 # %% ../../nbs/nets/sparse.ipynb #7f918e8f
-def _looped_backward(with_extras, gradient_dtype, kept, grads):
-    return _gradients(*kept, grads, with_extras, gradient_dtype), None
+def _looped_backward(with_extras, gradient_dtype, residuals, grads):
+    return _gradients(*residuals, grads, with_extras, gradient_dtype), None
 
 
 _looped_product.defvjp(_looped_forward, _looped_backward)
@@ -112,5 +117,5 @@ def sparse_product(
 ) -> tuple:  # of (n, width) each
     "As `dense_product`, without the columns that are zero in the whole batch"
     kernels = tuple(jnp.asarray(k) for k in kernels)
-    chosen = _looped_product if jax.default_backend() == "cpu" else dense_product
-    return chosen(kernels, codes, with_extras, gradient_dtype)
+    implementation = _looped_product if jax.default_backend() == "cpu" else dense_product
+    return implementation(kernels, codes, with_extras, gradient_dtype)

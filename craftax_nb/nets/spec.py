@@ -31,7 +31,7 @@ class NetSpec:
     net: str = "mlp"  # the encoder of the codes, one of `NETS`
     tile_width: int = 8  # size of a tile's embedding, for `tiles`
     intrinsic_critic: bool = False  # a second critic, for an intrinsic reward
-    vectors: int = 1  # the hidden state is cut into so many vectors, which are pooled; 1: it is read as one vector
+    vectors: int = 1  # into which the hidden state is cut, and which are pooled; 1: it is read as one vector
     vector_pooling: str = "mean"  # of several vectors, one of `VECTOR_POOLINGS`
     extras: bool = False  # also reads numbers as thermometers and the tile ahead, see `nets.extras`
     age_buckets: int = 0  # of a hidden state's age, which has an embedding, see `nets.hidden`; 0: the age isn't read
@@ -52,7 +52,7 @@ class NetSpec:
 
     obs_dim = property(lambda self: self.obs.obs_dim)
     map_dim = property(lambda self: self.obs.map_dim)
-    tail_dim = property(lambda self: self.obs.tail_dim)
+    scalar_dim = property(lambda self: self.obs.scalar_dim)
     num_actions = property(lambda self: self.world.num_actions)
     recurrent = property(lambda self: self.net in RECURRENT)
     num_extras = property(lambda self: num_extras(self.obs) if self.extras else 0)
@@ -140,7 +140,7 @@ def _recurrent_shapes(spec: NetSpec) -> dict[str, tuple[int, ...]]:
 def num_features(spec: NetSpec) -> int:
     "The number of inputs of a trunk's first layer; `frozen_vision` has none"
     if spec.net == "tiles":
-        return spec.obs.tiles * spec.tile_width + spec.tail_dim + spec.num_extras
+        return spec.obs.tiles * spec.tile_width + spec.scalar_dim + spec.num_extras
     if spec.net == "conv":
         height, width, _ = frame_shape(spec.obs)
         return height * width * FILTERS // tile_size(spec.obs) ** 2
@@ -155,19 +155,20 @@ def layer_shapes(
     "The affine layers of the trunks, in the order of the forward pass"
     shapes = {}
     for trunk in spec.trunks:
-        joined = 0
+        inputs = 0
         if spec.net != "frozen_vision":
-            shapes[f"{trunk}_0"], joined = (num_features(spec), spec.width), spec.width
+            shapes[f"{trunk}_0"] = (num_features(spec), spec.width)
+            inputs = spec.width
         if spec.hidden_dim:
             size = spec.hidden_dim // spec.vectors
             if spec.vectors > 1 and spec.vector_pooling == "attention":
                 shapes[f"{trunk}_attend"] = (size, spec.vectors)
             shapes[f"{trunk}_label"] = (size, spec.width)
-            joined += spec.width
+            inputs += spec.width
         for i in range(1, spec.depth):
-            shapes[f"{trunk}_{i}"] = (joined, spec.width)
-            joined = spec.width
-        shapes[f"{trunk}_head"] = (joined, spec.num_actions if trunk == "actor" else 1)
+            shapes[f"{trunk}_{i}"] = (inputs, spec.width)
+            inputs = spec.width
+        shapes[f"{trunk}_head"] = (inputs, spec.num_actions if trunk == "actor" else 1)
     return shapes
 
 # %% ../../nbs/nets/spec.ipynb #09f45047
@@ -246,10 +247,10 @@ def check_shapes(
     spec: NetSpec,  # for the message
 ) -> None:
     "Raises `ValueError` that names a weight which is missing, unknown or of another shape"
-    given = {name: tuple(x.shape) for name, x in weights.items()}
-    for name in sorted(expected | given):
-        if expected.get(name) != given.get(name):
-            shape = given.get(name, "missing")
+    shapes = {name: tuple(x.shape) for name, x in weights.items()}
+    for name in sorted(expected | shapes):
+        if expected.get(name) != shapes.get(name):
+            shape = shapes.get(name, "missing")
             raise ValueError(f"weights do not fit {spec}: {name} is {shape}, expected {expected.get(name, 'none')}")
 
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from .extras import extras
 from .spec import FILTERS, NetSpec
-from ..world.codes import active_ids, tail
+from ..world.codes import active_ids, scalar_features
 from ..world.pixels import frame_shape, pixels, tile_size
 
 # %% ../../nbs/nets/torch_encoders.ipynb #e9b533ff
@@ -32,11 +32,12 @@ def observe(
     if spec.net == "frozen_vision":
         return ()
     if spec.net != "conv":
-        rest = np.concatenate([tail(codes), extras(codes)], -1) if spec.extras else tail(codes)
+        rest = np.concatenate([scalar_features(codes), extras(codes)], -1) if spec.extras else scalar_features(codes)
         return active_ids(codes), rest
     import jax
 
-    n, size = len(codes), FRAMES_AT_ONCE
+    n = len(codes)
+    size = FRAMES_AT_ONCE
     padded = np.concatenate([codes, np.repeat(codes[-1:], -n % size, 0)])
     frames = np.zeros((len(padded), *frame_shape(spec.obs)), np.float32)
     with jax.default_device(jax.devices("cpu")[0]):
@@ -107,7 +108,7 @@ class TorchFirstLayer(nn.Module):
         self,
         rows: Tensor | None,  # (m,) int64, places in `live` of the columns of `ones`; None: all columns
         ones: Tensor,  # (n, m) float32
-        tail: Tensor,  # (n, tail_dim) float32
+        tail: Tensor,  # (n, scalar_dim) float32
     ) -> Tensor:  # (seeds, n, width)
         kernel = self.live if rows is None else self.live.index_select(1, rows)
         seeds = len(kernel)
@@ -130,7 +131,8 @@ def kernel(
     "The whole kernel, with the rows that are not in use yet"
     if self.initial is None:
         return torch.cat([self.live, self.tail], 1).detach()
-    whole, columns = self.initial.clone(), (row >= 0).nonzero()[:, 0]
+    whole = self.initial.clone()
+    columns = (row >= 0).nonzero()[:, 0]
     whole[:, columns] = self.live.detach()[:, row[columns]]
     return torch.cat([whole, self.tail.detach()], 1)
 
@@ -140,10 +142,13 @@ class TorchTiles(nn.Module):
 
     def __init__(self, spec: NetSpec, tables: Tensor):  # (seeds, channels, tile_width)
         super().__init__()
-        self.spec, self.table = spec, nn.Parameter(tables.clone())
+        self.spec = spec
+        self.table = nn.Parameter(tables.clone())
 
-    def forward(self, ids: Tensor, tail: Tensor) -> Tensor:  # (seeds, n, tiles * tile_width + tail_dim)
-        n, seeds, obs = len(ids), len(self.table), self.spec.obs
+    def forward(self, ids: Tensor, tail: Tensor) -> Tensor:  # (seeds, n, tiles * tile_width + scalar_dim)
+        n = len(ids)
+        seeds = len(self.table)
+        obs = self.spec.obs
         tiles = ones_of(ids, obs.map_dim).view(n * obs.tiles, obs.channels)
         embedded = torch.bmm(tiles.expand(seeds, *tiles.shape), self.table).view(seeds, n, -1)
         return torch.cat([embedded, tail.expand(seeds, *tail.shape)], -1)
@@ -154,7 +159,8 @@ class TorchFrames(nn.Module):
 
     def __init__(self, spec: NetSpec, patches: Tensor, around: Tensor):  # (seeds, outputs, inputs, height, width) each
         super().__init__()
-        self.side, self.seeds = tile_size(spec.obs), len(patches)
+        self.side = tile_size(spec.obs)
+        self.seeds = len(patches)
         self.patches, self.around = (nn.Parameter(x.flatten(0, 1).clone()) for x in (patches, around))
         self.patches_bias, self.around_bias = (nn.Parameter(torch.zeros(self.seeds * FILTERS)) for _ in range(2))
 

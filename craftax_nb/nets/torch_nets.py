@@ -55,7 +55,8 @@ def _encoder_weights(spec: NetSpec, generator: torch.Generator) -> dict[str, Ten
         return {"table": torch.randn(spec.obs.channels, spec.tile_width, generator=generator) / spec.tile_width**0.5}
     if spec.net != "conv":
         return {}
-    side, out = tile_size(spec.obs), {}
+    side = tile_size(spec.obs)
+    out = {}
     for name, (size, inputs) in (("patches", (side, 3)), ("around", (3, FILTERS))):
         kernel = orthogonal((size * size * inputs, FILTERS), 2**0.5, generator)
         out[name] = kernel.T.reshape(FILTERS, size, size, inputs).permute(0, 3, 1, 2)
@@ -87,11 +88,12 @@ class TorchActorCritic(nn.Module):
         whole: bool = False,  # True: first layers multiply with all columns, as suits a GPU; False: with a batch's own
     ):
         super().__init__()
-        self.spec, self.whole = spec, whole
+        self.spec = spec
+        self.whole = whole
         self.seeds = (seeds,) if isinstance(seeds, int) else tuple(seeds)
         shapes = trunk_shapes(spec, heads or {})
-        drawn = [first_weights(spec, shapes, seed) for seed in self.seeds]
-        stacked = {name: torch.stack([d[name] for d in drawn]) for name in drawn[0]}
+        weights = [first_weights(spec, shapes, seed) for seed in self.seeds]
+        stacked = {name: torch.stack([d[name] for d in weights]) for name in weights[0]}
         if spec.net == "tiles":
             self.reader = TorchTiles(spec, stacked["table"])
         elif spec.net == "conv":
@@ -152,8 +154,8 @@ def outputs(
 ) -> list[Tensor]:  # of each trunk (seeds, n, outputs) float32
     "The outputs of the named trunks; the others are not computed. A recurrent net takes each state for a first one"
     if (hidden_state is None) != (self.spec.hidden_dim == 0):
-        given = "missing" if hidden_state is None else "given"
-        raise ValueError(f"hidden_state is {given} but hidden_dim is {self.spec.hidden_dim}")
+        presence = "missing" if hidden_state is None else "given"
+        raise ValueError(f"hidden_state is {presence} but hidden_dim is {self.spec.hidden_dim}")
     features = self.read(observed)
     if self.spec.recurrent:
         features = self.reader(features)[:1]
@@ -178,7 +180,8 @@ def read(self: TorchActorCritic, observed: tuple) -> tuple:
 @patch
 def admit(self: TorchActorCritic, columns: Tensor, chunk: int = 256) -> None:
     "Makes the rows of new columns parameters; the matrix grows by multiples of `chunk` rows"
-    new, start = columns[self.row[columns] < 0], int((self.row >= 0).sum())
+    new = columns[self.row[columns] < 0]
+    start = int((self.row >= 0).sum())
     if len(new):
         size = min(-(-(start + len(new)) // chunk) * chunk, self.spec.map_dim)
         for layer in map(self.get_submodule, self.firsts):
@@ -191,14 +194,16 @@ def to_flax(
     seed: int = 0,  # which of the seeds, counted from 0
 ) -> dict:
     "One seed's weights as Flax parameters, converted exactly"
-    spec, out = net.spec, {}
+    spec = net.spec
+    out = {}
     array = lambda x: x.detach().float().cpu().numpy()
     if spec.net == "tiles":
         out["reader.kernel"] = array(net.reader.table[seed])
     if spec.net == "conv":
         part = slice(seed * FILTERS, (seed + 1) * FILTERS)
         for name in ("patches", "around"):
-            weight, bias = getattr(net.reader, name), getattr(net.reader, f"{name}_bias")
+            weight = getattr(net.reader, name)
+            bias = getattr(net.reader, f"{name}_bias")
             out |= {f"reader.{name}.weight": array(weight[part]), f"reader.{name}.bias": array(bias[part])}
     layers = {name: getattr(net, name) for name in layer_shapes(spec)}
     if spec.recurrent:
@@ -214,5 +219,6 @@ def _layer_weights(net: TorchActorCritic, layer: Dense | TorchFirstLayer, seed: 
     bias = layer.bias[seed, 0]
     if isinstance(layer, Dense):
         return {"weight": layer.kernel[seed].T, "bias": bias}
-    kernel, map_dim = layer.kernel(net.row)[seed], net.spec.map_dim
+    kernel = layer.kernel(net.row)[seed]
+    map_dim = net.spec.map_dim
     return {"map": F.pad(kernel[:map_dim], (0, 0, 0, 1)), "tail": kernel[map_dim:], "bias": bias}

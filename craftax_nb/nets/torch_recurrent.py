@@ -27,7 +27,8 @@ def torch_gru_steps(
     after = []
     for x, wiped in zip(inputs.unbind(1), first, strict=True):
         memory = torch.where(wiped[:, None], 0, memory)
-        (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), torch.bmm(memory, kernel).chunk(3, -1)
+        (xr, xz, xn) = x.chunk(3, -1)
+        (hr, hz, hn) = torch.bmm(memory, kernel).chunk(3, -1)
         reset, update = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
         memory = (1 - update) * torch.tanh(xn + reset * (hn + bias[:, None])) + update * memory
         after.append(memory)
@@ -42,8 +43,8 @@ def torch_min_gru_steps(
 ) -> Tensor:  # (seeds, steps, n, width), memory after each step
     "Runs the minimal gated unit over a sequence"
     after = []
-    for kept, taken, wiped in zip((1 - gate).unbind(1), (gate * candidate).unbind(1), first, strict=True):
-        memory = torch.where(wiped[:, None], 0, kept * memory) + taken
+    for decay, addition, wiped in zip((1 - gate).unbind(1), (gate * candidate).unbind(1), first, strict=True):
+        memory = torch.where(wiped[:, None], 0, decay * memory) + addition
         after.append(memory)
     return torch.stack(after, 1)
 

@@ -34,7 +34,8 @@ def twohot_mean(
 ) -> jax.Array:  # (...,)
     "The mean of the distributions over the bins"
     weights = jnp.exp(logits - logits.max(-1, keepdims=True))
-    mass, middle = weights * bins, len(bins) // 2
+    mass = weights * bins
+    middle = len(bins) // 2
     total = mass[..., middle] + (mass[..., :middle][..., ::-1] + mass[..., middle + 1 :]).sum(-1)
     return total / weights.sum(-1)
 

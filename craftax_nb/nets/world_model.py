@@ -52,7 +52,8 @@ class CodeEncoder(nn.Module):
         return Layer(self.units, name="layer_2")(Layer(self.units, name="layer_1")(x))
 
 # %% ../../nbs/nets/world_model.ipynb #c4d80842
-LARGE, SMALL = 100, 20  # classes of a predicted count that can be large, and of any other; the last means "or more"
+LARGE = 100  # classes of a predicted count that can be large, and of any other; the last means "or more"
+SMALL = 20
 
 
 def count_groups(obs: ObsSpec) -> dict[str, np.ndarray]:  # "large" and "small" -> places among `obs.count_names`
@@ -81,7 +82,9 @@ class CodeDecoder(nn.Module):
 
     @nn.compact
     def __call__(self, x) -> CodeLogits:
-        obs, per_tile, lead = self.obs, max(16, self.units // 16), x.shape[:-1]
+        obs = self.obs
+        per_tile = max(16, self.units // 16)
+        lead = x.shape[:-1]
         dense = lambda n, name: nn.Dense(n, name=name)
         x = Layer(self.units, name="layer_2")(Layer(self.units, name="layer_1")(x))
         tiles = dense(obs.tiles * per_tile, "tiles")(x).reshape(*lead, obs.tiles, per_tile)
@@ -123,7 +126,8 @@ def code_parts(
     at_tile = jax.nn.one_hot(tile, obs.tiles + 1)[..., :-1]  # (..., slots, tiles)
     kind = jax.nn.one_hot(part["mob_id"], len(obs.mob_names))
     mobs = jnp.einsum("...st,...sk->...tk", at_tile, kind).clip(0, 1)
-    groups, counts = count_groups(obs), part["counts"]
+    groups = count_groups(obs)
+    counts = part["counts"]
     large, small = counts[..., groups["large"]], counts[..., groups["small"]]
     reals = reals_of(codes) / jnp.array([10.0, 1.0])
     return CodeParts(blocks, part["items"], mobs, large.clip(0, LARGE - 1), small.clip(0, SMALL - 1), reals)
@@ -138,7 +142,8 @@ def reconstruction_loss(
     parts = code_parts(obs, codes)
     loss = ((10 * (out.reals - parts.reals)) ** 2).sum(-1)
     for name in ("blocks", "items", "large", "small"):
-        logits, target = getattr(out, name), getattr(parts, name)
+        logits = getattr(out, name)
+        target = getattr(parts, name)
         if target.shape[-1]:
             log_probs = jax.nn.log_softmax(logits)
             loss -= jnp.take_along_axis(log_probs, target[..., None], -1)[..., 0].sum(-1)
@@ -225,8 +230,10 @@ class _Parts(nn.Module):
     def setup(self):
         units = self.size.units
         self.rssm = RSSM(self.size)
-        self.reward_head, self.goes_on_head = Head(1, units, BINS, 0.0), Head(1, units, 1)
-        self.policy_head, self.value_head = Head(3, units, self.num_actions, 0.01), Head(3, units, BINS, 0.0)
+        self.reward_head = Head(1, units, BINS, 0.0)
+        self.goes_on_head = Head(1, units, 1)
+        self.policy_head = Head(3, units, self.num_actions, 0.01)
+        self.value_head = Head(3, units, BINS, 0.0)
 
     def encode(self, observations, hidden_state=None):
         tokens = self.encoder(observations)
@@ -252,7 +259,7 @@ class _Parts(nn.Module):
 class WorldModel(_Parts):
     "Encoder, recurrent state-space model, decoder and heads"
 
-    def look(self, latent: Latent, tokens, first, key):  # deter, stoch, and the posterior's logits
+    def observe(self, latent: Latent, tokens, first, key):  # deter, stoch, and the posterior's logits
         "The latent after the last action and a new observation; where an episode begins, the old latent is wiped first"
         wiped = lambda x: jnp.where(first.reshape(-1, *[1] * (x.ndim - 1)), 0, x)
         action = jax.nn.one_hot(latent.action, self.num_actions)
@@ -274,7 +281,7 @@ class WorldModel(_Parts):
         memory = initial_latent(self.size, n) if memory is None else memory
         first = jnp.zeros(n, bool) if first is None else first
         keys = jax.vmap(jax.random.split)(memory.key)
-        deter, stoch, _ = self.look(memory, self.encode(codes, hidden_state), first, keys[:, 0])
+        deter, stoch, _ = self.observe(memory, self.encode(codes, hidden_state), first, keys[:, 0])
         x = features(deter, stoch)
         if self.is_initializing():
             self.decode(x), self.prior(deter)

@@ -19,7 +19,6 @@ The game is stepped here and nowhere else. To play something new, write a policy
 11. play.wording: words of actions, prompts, answers
 12. play.transcript: each question and answer on disk
 13. play.chance: a random policy's returns
-14. play.training: what trainers of playing agents share
 
 ## Who calls it
 

@@ -20,8 +20,9 @@ from ..labelling.store import LabelError, load_labels
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent, check_have_values, random_agent
 from ..play.episodes import sample_states
+from .agreement import agreement, calibration, changes, plot_calibration, plot_changes
 from .bases import encode_states, find_states
-from .branch import agreement, branch, calibration, changes, plot_calibration, plot_changes
+from .branch import branch
 from .catalogue import saved_probes, suites
 from .curves import interactions, plot_actions, plot_curves, plot_interactions, shares, verdicts
 from .language import language_table, plot_language, text_effects

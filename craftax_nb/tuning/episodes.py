@@ -20,7 +20,7 @@ from ..play.types import Record
 from .actions import ActionTask, wandered_states
 from .closed import ClosedGRPO, ClosedPrompts, answer_log_probs, clipped_objective, closed_prompts
 from .tasks import TaskError
-from .train import Tuner, check_finite
+from .train import Tuner, TunerSettings
 from .trl import check_group
 from ..world.env import World
 from ..world.rules import stack
@@ -158,28 +158,35 @@ def play_metrics(record: Record, returns: np.ndarray) -> dict[str, float]:
 class EpisodeTuner(Tuner):
     "A tuner whose steps are groups of plays from states that `WanderPolicy` reached; its task is an `ActionTask`"
 
-    def __init__(self, task: ActionTask, grpo: ClosedGRPO, model: str, turns: int, **options):
-        super().__init__(task, grpo, model, **options)
+    def __init__(
+        self,
+        task: ActionTask,
+        grpo: ClosedGRPO,
+        model: str,
+        turns: int,  # of a play
+        settings: TunerSettings,
+    ):
+        super().__init__(task, grpo, model, settings)
         if grpo.loss != "ratio":
             raise TaskError(f"loss is {grpo.loss}, but of a play only the actions' own rewards are known: give ratio")
         generations = grpo.num_generations or 8
         check_group(grpo.batch_size, generations)
-        self.settings = EpisodeSettings(turns, generations, task.settings.gamma)
+        self.episodes = EpisodeSettings(turns, generations, task.settings.gamma)
         self.world = World(task.settings.env_name)
-        self.policy = AnsweringPolicy(
-            self.model, self.tokenizer, task.answers, task.system, task.text_format, self.threads
-        )
-        self.pool = wandered_states(self.world, 8 * WORLDS_AT_ONCE, self.seed + 1)
+        prompt = task.answers, task.system, task.text_format
+        self.policy = AnsweringPolicy(self.model, self.tokenizer, *prompt, settings.threads)
+        self.pool = wandered_states(self.world, 8 * WORLDS_AT_ONCE, settings.seed + 1)
 
     def update(self) -> dict[str, float]:
         "Plays groups from a few states, and learns from them"
-        rng = np.random.default_rng((self.seed, self.step))
-        chosen = rng.permutation(len(self.pool))[: self.grpo.batch_size // self.settings.num_generations]
-        states, seed = [self.pool[i] for i in chosen], int(rng.integers(2**31))
-        record, returns = play_groups(self.policy, self.world, states, self.settings, seed)
-        with torch_threads(self.threads):
+        rng = np.random.default_rng((self.settings.seed, self.step))
+        groups = self.grpo.batch_size // self.episodes.num_generations
+        states = [self.pool[i] for i in rng.permutation(len(self.pool))[:groups]]
+        seed = int(rng.integers(2**31))
+        record, returns = play_groups(self.policy, self.world, states, self.episodes, seed)
+        with torch_threads(self.settings.threads):
             turns = group_turns(self.grpo, self.policy, record, returns)
-            metrics = play_metrics(record, returns) | episode_step(self.grpo, self.model, self.optimiser, turns)
+            learned = episode_step(self.grpo, self.model, self.optimiser, turns)
+        self.metrics = play_metrics(record, returns) | learned
         self.step += 1
-        check_finite(metrics, self.step, self.grpo.lr)
-        return metrics
+        return self.metrics

@@ -17,12 +17,13 @@ from ..lm.models import ModelError
 from ..runs.checkpoints import find_dataset
 from ..runs.curves import curve
 from ..runs.settings import ParameterError
+from ..training.driver import Schedule, train
 from .actions import ActionSettings, ActionTask
 from .closed import ClosedGRPO
 from .episodes import EpisodeTuner
 from .forecast import ForecastTask
 from .tasks import NUMBER_KINDS, Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
-from .train import Tuner, tune
+from .train import Tuner, TunerSettings
 from .words import word_model
 
 # %% auto #0
@@ -84,11 +85,12 @@ def make_tuner(run) -> tuple[Tuner, Baselines]:
         names = "lr batch_size num_generations epochs clip scale format_weight entropy_bonus loss".split()
         grpo, task = ClosedGRPO(**{name: p[name] for name in names}), make_task(p)
         sizes = dict(train=p["train_questions"], held_out=p["held_questions"], seed=p["seed"])
-        options = sizes | {name: p[name] for name in ("lora_rank", "lora_layers", "device", "threads")}
+        names = ("lora_rank", "lora_layers", "device", "threads")
+        settings = TunerSettings(**sizes, **{name: p[name] for name in names})
         if p["task"] == "episode":
-            tuner = EpisodeTuner(task, grpo, base_model(run, task), p["turns"], **options)
+            tuner = EpisodeTuner(task, grpo, base_model(run, task), p["turns"], settings)
         else:
-            tuner = Tuner(task, grpo, base_model(run, task), **options)
+            tuner = Tuner(task, grpo, base_model(run, task), settings)
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_grpo: {e}") from None
     return tuner, baselines(task.answers, tuner.held_questions)
@@ -102,7 +104,8 @@ def run_tuning(run) -> Baselines:
     tuner, known = make_tuner(run)
     counts = f"{len(tuner.questions)} questions, {len(tuner.held_questions)} held out"
     print(f"{tuner.task.name}: {counts}; {known}", flush=True)
-    tune(tuner, run, p["steps"], p["measure_every"], p["checkpoint_every"])
+    schedule = Schedule(measure_every=p["measure_every"], checkpoint_every=p["checkpoint_every"])
+    train(tuner, run, p["steps"], schedule)
     return known
 
 # %% ../../nbs/tuning/job.ipynb #3c3f0948

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -19,7 +20,8 @@ from ..lm.models import ModelError, model_folder
 from ..runs.checkpoints import step_of
 from ..runs.files import whole_folder
 from ..runs.settings import ParameterError
-from .checkpoints import keep_newest_states, read_training_state, resuming, write_model
+from ..training.checkpoints import read_training_state, resuming
+from .checkpoints import write_model
 from .closed import ClosedGRPO, ClosedPrompts, answer_log_probs, closed_prompts, expected_rewards
 from .effects import EditEffects, known_effects
 from craftax_nb.tuning.problems import (
@@ -33,13 +35,13 @@ from craftax_nb.tuning.problems import (
     solved_share,
 )
 from .tasks import Question, TaskError
-from .train import check_finite
+from .train import TuningTrainee
 from .words import word_model
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'SelfPlay', 'played_kinds', 'words_for_selfplay', 'start_selfplay',
-           'plot_selfplay', 'selfplay_conclusion']
+__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'SelfPlaySettings', 'SelfPlay', 'played_kinds', 'words_for_selfplay',
+           'start_selfplay', 'plot_selfplay', 'selfplay_conclusion']
 
 # %% ../../nbs/tuning/selfplay.ipynb #8eace753
 PROPOSER_PROMPT = "Propose a kind of problem and its length, from which the solver learns most."
@@ -47,35 +49,51 @@ MEMORY = 0.9  # weight of earlier rounds in the running mean of the share solved
 PROPOSER_ENTROPY = 0.1  # weight of the proposals' entropy, so that kinds that aren't solved yet are tried again
 
 
-class SelfPlay:
+@dataclass(frozen=True)
+class SelfPlaySettings:
+    "How the two models of `SelfPlay` learn"
+
+    lr: float = 3e-3  # the solver's learning rate
+    proposer_lr: float = 1e-2
+    batch_size: int = 32  # problems that the solver learns from in a round
+    problems: int = 6  # of each kind that the solver is measured on in a round
+    seed: int = 0
+    threads: int = 1
+
+# %% ../../nbs/tuning/selfplay.ipynb #50aaf8d0
+class SelfPlay(TuningTrainee):
     "A solver, a proposer, and their optimisers"
 
     def __init__(
         self,
         solver: str,  # a model, as `lm.models.find_model` takes it
         proposer: str,
-        lr: float = 3e-3,
-        proposer_lr: float = 1e-2,
-        batch_size: int = 32,  # problems that the solver learns from in a round
-        problems: int = 6,  # of each kind that the solver is measured on in a round
-        seed: int = 0,
-        threads: int = 1,
+        settings: SelfPlaySettings = SelfPlaySettings(),
         effects: EditEffects | None = None,  # what edits of game states change; with them, the kinds `edit` are played
     ):
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        load = lambda kind, name: kind.from_pretrained(model_folder(name))
-        self.names, self.seed, self.threads, self.problems, self.step = (solver, proposer), seed, threads, problems, 0
-        self.effects, self.kinds = effects, played_kinds(effects)
-        self.models = [load(AutoModelForCausalLM, name).float().eval() for name in self.names]
-        self.tokenizers = [load(AutoTokenizer, name) for name in self.names]
-        proposing = ClosedGRPO(lr=proposer_lr, batch_size=1, entropy_bonus=PROPOSER_ENTROPY)
-        self.grpo = ClosedGRPO(lr=lr, batch_size=batch_size), proposing
-        self.optimisers = [grpo.optimiser(model) for grpo, model in zip(self.grpo, self.models)]
+        self.names = solver, proposer
+        self.settings = settings
+        self.lr = settings.lr
+        self.effects = effects
+        self.kinds = played_kinds(effects)
         self.solved = np.zeros(len(self.kinds))  # share solved of each kind, averaged over the last rounds
         self.answers: list[dict] = []  # the solver's answers to some problems of the last round
+        proposing = ClosedGRPO(lr=settings.proposer_lr, batch_size=1, entropy_bonus=PROPOSER_ENTROPY)
+        self.grpo = ClosedGRPO(lr=settings.lr, batch_size=settings.batch_size), proposing
+        self._load()
         names = [str(kind) for kind in self.kinds]
         self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, names, f"model {proposer}")
+
+
+@patch
+def _load(self: SelfPlay) -> None:
+    "Loads both models, and makes their optimisers"
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folders = [model_folder(name) for name in self.names]
+    self.models = [AutoModelForCausalLM.from_pretrained(folder).float().eval() for folder in folders]
+    self.tokenizers = [AutoTokenizer.from_pretrained(folder) for folder in folders]
+    self.optimisers = [grpo.optimiser(model) for grpo, model in zip(self.grpo, self.models)]
 
 # %% ../../nbs/tuning/selfplay.ipynb #2b1312de
 def played_kinds(effects: EditEffects | None) -> tuple[ProblemKind, ...]:
@@ -115,57 +133,59 @@ def words_for_selfplay(
 
 # %% ../../nbs/tuning/selfplay.ipynb #dca4ab67
 @patch
-def measure(self: SelfPlay, rng: np.random.Generator) -> np.ndarray:  # (kinds,)
+def solved_shares(self: SelfPlay, rng: np.random.Generator) -> np.ndarray:  # (kinds,)
     "How often the solver solves fresh problems of each kind, above chance; keeps some of its answers"
-    problems, prompts, table = self._make(self.kinds * self.problems, rng)
-    known = expected_rewards(self.models[0], prompts, table)
-    chance, kinds = np.array([guess_chance(q) for q in problems]), len(self.kinds)
+    problems, prompts, table = self._make(self.kinds * self.settings.problems, rng)
+    rewards = expected_rewards(self.models[0], prompts, table)
+    chance = np.array([guess_chance(q) for q in problems])
     self.answers = [
         dict(prompt=q.text, completion=PROBLEM_ANSWERS[p.argmax()], reward=float(r), best=q.answer, kind=str(kind))
-        for q, p, r, kind in zip(problems, known["probs"], known["expected"], self.kinds)
+        for q, p, r, kind in zip(problems, rewards["probs"], rewards["expected"], self.kinds)
     ]
-    return np.array([solved_share(known["expected"][i::kinds], chance[i::kinds]) for i in range(kinds)])
+    kinds = len(self.kinds)
+    return np.array([solved_share(rewards["expected"][i::kinds], chance[i::kinds]) for i in range(kinds)])
 
 # %% ../../nbs/tuning/selfplay.ipynb #3996cf23
 @patch
 def update(self: SelfPlay) -> dict[str, float]:
     "One round, and its metrics"
-    rng = np.random.default_rng((self.seed, self.step))
-    with torch_threads(self.threads):
-        self.solved = MEMORY * self.solved + (1 - MEMORY) * self.measure(rng)
-        worth, chosen = np.array([learnability(x) for x in self.solved]), self.proposes()
+    rng = np.random.default_rng((self.settings.seed, self.step))
+    with torch_threads(self.settings.threads):
+        self.solved = MEMORY * self.solved + (1 - MEMORY) * self.solved_shares(rng)
+        worth = np.array([learnability(x) for x in self.solved])
+        proposals = self.proposes()
         reward = torch.tensor(worth, dtype=torch.float32)[None]
-        proposed = self.grpo[1].step(self.models[1], self.optimisers[1], self.proposal, reward, [0])
-        numbers = rng.choice(len(self.kinds), self.grpo[0].batch_size, p=chosen / chosen.sum())
+        proposer = self.grpo[1].step(self.models[1], self.optimisers[1], self.proposal, reward, [0])
+        numbers = rng.choice(len(self.kinds), self.settings.batch_size, p=proposals / proposals.sum())
         _, prompts, table = self._make([self.kinds[i] for i in numbers], rng)
-        learnt = self.grpo[0].step(self.models[0], self.optimisers[0], prompts, table, range(len(numbers)))
+        solver = self.grpo[0].step(self.models[0], self.optimisers[0], prompts, table, range(len(numbers)))
     self.step += 1
-    metrics = {name: learnt[name] for name in ("reward", "no_spread", "entropy", "loss")}
-    metrics |= dict(proposer_entropy=proposed["entropy"]) | self._edge(worth, chosen)
-    check_finite(metrics, self.step, self.grpo[0].lr)
-    return metrics
+    self.metrics = {name: solver[name] for name in ("reward", "no_spread", "entropy", "loss")}
+    self.metrics |= dict(proposer_entropy=proposer["entropy"]) | self._edge(worth, proposals)
+    return self.metrics
 
 # %% ../../nbs/tuning/selfplay.ipynb #7c85e603
 @patch
-def _edge(self: SelfPlay, worth: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
+def _edge(self: SelfPlay, worth: np.ndarray, proposals: np.ndarray) -> dict[str, float]:
     "Mean learnability and share solved, as proposed and over all kinds alike; each kind's share solved and proposed"
-    metrics = dict(proposer_reward=float(chosen @ worth), uniform_reward=float(worth.mean()))
-    metrics |= dict(solved=float(self.solved.mean()), solved_proposed=float(chosen @ self.solved))
+    metrics = dict(proposer_reward=float(proposals @ worth), uniform_reward=float(worth.mean()))
+    metrics |= dict(solved=float(self.solved.mean()), solved_proposed=float(proposals @ self.solved))
     metrics |= {f"solved/{kind}": float(x) for kind, x in zip(self.kinds, self.solved)}
-    return metrics | {f"proposed/{kind}": float(x) for kind, x in zip(self.kinds, chosen)}
+    return metrics | {f"proposed/{kind}": float(x) for kind, x in zip(self.kinds, proposals)}
 
 # %% ../../nbs/tuning/selfplay.ipynb #e377e740
 @patch
-def look(self: SelfPlay) -> tuple[dict[str, float], list[dict]]:
+def sample_answers(self: SelfPlay) -> tuple[dict[str, float], list[dict]]:
     "The solver's answers to some problems of the last round; every round's metrics hold the numbers"
     return {}, [dict(step=self.step) | row for row in self.answers]
 
 
 @patch
-def progress(self: SelfPlay, metrics: dict) -> str:
-    "The share solved, and the learnability of the proposed problems, for a progress line"
-    proposed, uniform = metrics["proposer_reward"], metrics["uniform_reward"]
-    return f"solved {metrics['solved']:.3f}  learnability proposed {proposed:.3f}, of all kinds {uniform:.3f}"
+def progress(self: SelfPlay) -> str:
+    "The share solved, and the learnability of the proposed problems"
+    proposer = self.metrics["proposer_reward"]
+    uniform = self.metrics["uniform_reward"]
+    return f"solved {self.metrics['solved']:.3f}, learnability proposed {proposer:.3f}, of all kinds {uniform:.3f}"
 
 # %% ../../nbs/tuning/selfplay.ipynb #64f3b14c
 def start_selfplay(run) -> SelfPlay:
@@ -175,8 +195,8 @@ def start_selfplay(run) -> SelfPlay:
         effects = known_effects(World(p["env_name"])) if p["game"] else None
         solver, proposer = words_for_selfplay(run.dir / "words", p["seed"], effects)
         names = "lr proposer_lr batch_size problems seed threads".split()
-        solver = solver if p["model"] == "words" else p["model"]
-        play = SelfPlay(solver, proposer, effects=effects, **{name: p[name] for name in names})
+        settings = SelfPlaySettings(**{name: p[name] for name in names})
+        play = SelfPlay(solver if p["model"] == "words" else p["model"], proposer, settings, effects)
         play._make(play.kinds, np.random.default_rng(0))
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_selfplay: {e}") from None
@@ -184,17 +204,15 @@ def start_selfplay(run) -> SelfPlay:
 
 # %% ../../nbs/tuning/selfplay.ipynb #28a164c5
 @patch
-def save(self: SelfPlay, folder: Path, about: dict) -> Path:
-    "Writes a checkpoint, whole or not at all; the newest two keep the optimisers"
+def save(self: SelfPlay, folder: Path) -> None:
+    "Writes a checkpoint, whole or not at all"
     state = dict(optimisers=[x.state_dict() for x in self.optimisers], solved=torch.from_numpy(self.solved))
-    fixed = dict(step=self.step, model=self.names[0])
+    metadata = dict(step=self.step, model=self.names[0], run=self.run_id)
     with whole_folder(folder) as new:
         torch.save(state, new / "training.pt")
         self.models[1].save_pretrained(new / "proposer")
         self.tokenizers[1].save_pretrained(new / "proposer")
-        write_model(new, self.models[0], self.tokenizers[0], fixed | about)
-    keep_newest_states(folder)
-    return folder
+        write_model(new, self.models[0], self.tokenizers[0], metadata)
 
 # %% ../../nbs/tuning/selfplay.ipynb #ab2ad4d1
 @patch
@@ -208,7 +226,8 @@ def restore(self: SelfPlay, folder: Path) -> None:
             model.load_state_dict(load_file(place / "model.safetensors"), strict=False)
         for optimiser, saved in zip(self.optimisers, state["optimisers"]):
             optimiser.load_state_dict(saved)
-    self.step, self.solved = step_of(folder), state["solved"].numpy()
+    self.step = step_of(folder)
+    self.solved = state["solved"].numpy()
 
 # %% ../../nbs/tuning/selfplay.ipynb #483a9f71
 def plot_selfplay(

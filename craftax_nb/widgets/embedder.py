@@ -18,9 +18,12 @@ from ..lm.labeller import Labeller, WrappedLabeller
 from ..lm.recipe import Recipe
 
 # %% auto #0
-__all__ = ['MOST_KEPT', 'load_labeller', 'SharedLabeller', 'Embedder']
+__all__ = ['MakeLabeller', 'MOST_KEPT', 'load_labeller', 'SharedLabeller', 'Embedder']
 
 # %% ../../nbs/widgets/embedder.ipynb #923a1a78
+MakeLabeller = Callable[[Recipe], Labeller]
+
+
 def load_labeller(recipe: Recipe) -> Labeller:
     "The language model of a recipe, loaded on this machine"
     from craftax_nb.lm.live import LocalLabeller
@@ -56,7 +59,7 @@ class Embedder:
     def __init__(
         self,
         arrived: Callable,  # () -> None, called when a hidden state, or an error, has come
-        make_labeller: Callable[[Recipe], Labeller] = load_labeller,
+        make_labeller: MakeLabeller = load_labeller,
     ):
         self.arrived = arrived
         self.make_labeller = make_labeller

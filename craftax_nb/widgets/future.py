@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ..lm.labeller import Labeller
 from ..lm.recipe import Recipe
 from ..play.types import Record, to_episode
-from ..probing.branch import Branches, branch
+from ..probing.branch import PLAY_COLUMNS, Branches, branch
 from ..runs.markup import tag
 from .editor import Editing
 from .live import play_here
@@ -78,8 +78,7 @@ def _comparison(branches: Branches) -> tuple[tuple, str]:
 # %% ../../nbs/widgets/future.ipynb #39f67589
 def _together(plays: Sequence[Branches]) -> Branches:
     "The plays of several states, which were played one state after the other with the same random keys"
-    names = ("value", "played", "bootstrap", "total", "lengths", "terminated")
-    return replace(plays[0], **{name: np.concatenate([getattr(p, name) for p in plays]) for name in names})
+    return replace(plays[0], **{name: np.concatenate([getattr(p, name) for p in plays]) for name in PLAY_COLUMNS})
 
 # %% ../../nbs/widgets/future.ipynb #e9f7fe31
 ASK = tag(

@@ -20,7 +20,7 @@ from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
 from .layout import ARMOUR, CLASSIC, CLASSIC_HELD, DARK, EMPTY, FULL, MATERIALS, POTIONS, REALS, ObsSpec
 
 # %% auto #0
-__all__ = ['encode', 'active_ids', 'reals_of', 'tail', 'decode', 'Unpacked', 'unpack']
+__all__ = ['encode', 'active_ids', 'reals_of', 'scalar_features', 'decode', 'Unpacked', 'unpack']
 
 # %% ../../nbs/world/codes.ipynb #af8e27ae
 class _Mobs(NamedTuple):
@@ -72,12 +72,13 @@ def _full_mobs(state: FullState) -> _Mobs:
 # %% ../../nbs/world/codes.ipynb #dedab67a
 def _full_scalars(state: FullState) -> dict:
     "The scalars of Craftax by name"
-    held, level = state.inventory, state.player_level
+    inventory = state.inventory
+    level = state.player_level
     of_player = "health food drink energy mana xp dexterity strength intelligence direction".split()
     return {
-        **{name: getattr(held, name) for name in [*MATERIALS, "books", "pickaxe", "sword", "bow"]},
-        **{name: held.potions[i] for i, name in enumerate(POTIONS)},
-        **{name: held.armour[i] for i, name in enumerate(ARMOUR)},
+        **{name: getattr(inventory, name) for name in [*MATERIALS, "books", "pickaxe", "sword", "bow"]},
+        **{name: inventory.potions[i] for i, name in enumerate(POTIONS)},
+        **{name: inventory.armour[i] for i, name in enumerate(ARMOUR)},
         **{f"armour_enchantment_{i}": state.armour_enchantments[i] for i in range(4)},
         **{name: getattr(state, f"player_{name}") for name in of_player},
         "sword_enchantment": state.sword_enchantment,
@@ -95,7 +96,9 @@ def _full_scalars(state: FullState) -> dict:
 # %% ../../nbs/world/codes.ipynb #4d5cfdcc
 def _full_view(state: FullState) -> _View:
     "What a code of Craftax is made from"
-    level, position, shape = state.player_level, state.player_position, FULL.map_shape
+    level = state.player_level
+    position = state.player_position
+    shape = FULL.map_shape
     return _View(
         blocks=_tiles_around(state.map[level], position, shape, full.BlockType.OUT_OF_BOUNDS.value),
         items=_tiles_around(state.item_map[level], position, shape, full.ItemType.NONE.value),
@@ -141,10 +144,10 @@ def _mob_lists(
     tile = row * lit.shape[1] + column
     same = (tile[:, None] == tile) & (mobs.ids[:, None] == mobs.ids) & writes
     last = ~jnp.triu(same, 1).any(-1)
-    listed = in_view & last & lit[row, column]
+    in_list = in_view & last & lit[row, column]
     down, right = mobs.headings.T
     flight = jnp.where(right != 0, 3 + (right > 0), jnp.where(down != 0, 1 + (down > 0), 0))
-    return jnp.where(listed, tile, EMPTY), jnp.where(listed, mobs.ids, EMPTY), jnp.where(listed, flight, 0)
+    return jnp.where(in_list, tile, EMPTY), jnp.where(in_list, mobs.ids, EMPTY), jnp.where(in_list, flight, 0)
 
 # %% ../../nbs/world/codes.ipynb #e1fec31d
 def encode(
@@ -180,10 +183,12 @@ def active_ids(
     codes,  # (…, width) uint8
 ):  # (…, K) int32: ids of the ones of the map part, each once; unused places hold `obs_dim`
     "Which entries of the observation's map part are 1"
-    spec, xp = ObsSpec.of(codes), _xp(codes)
+    spec = ObsSpec.of(codes)
+    xp = _xp(codes)
     start = (np.arange(spec.tiles) * spec.channels).astype(np.int32)
     part = {name: codes[..., where].astype(np.int32) for name, where in spec.slices.items()}
-    ids, dark = [start + part["blocks"]], part["blocks"] == DARK
+    ids = [start + part["blocks"]]
+    dark = part["blocks"] == DARK
     if spec.item_names:
         ids.append(start + len(spec.block_names) + part["items"])
     if spec.has_light:
@@ -203,12 +208,14 @@ def reals_of(
     return jax.lax.bitcast_convert_type(raw.reshape(*raw.shape[:-1], len(REALS), 4), jnp.float32)
 
 # %% ../../nbs/world/codes.ipynb #13f2943a
-def tail(
+def scalar_features(
     codes,  # (…, width) uint8
-):  # (…, tail_dim) float32
+):  # (…, scalar_dim) float32
     "The observation's entries after the map: inventory, needs, direction, light, ..."
-    spec, xp = ObsSpec.of(codes), _xp(codes)
-    counts, reals = codes[..., spec.slices["counts"]].astype(np.float32), reals_of(codes)
+    spec = ObsSpec.of(codes)
+    xp = _xp(codes)
+    counts = codes[..., spec.slices["counts"]].astype(np.float32)
+    reals = reals_of(codes)
     by_name = {name: counts[..., i] for i, name in enumerate(spec.count_names)}
     by_name |= {name: reals[..., i] for i, name in enumerate(REALS)}
     values = xp.stack([by_name[name] for name in spec.scalar_names], -1)
@@ -229,7 +236,8 @@ def decode(
     codes,  # (…, width) uint8
 ):  # (…, obs_dim) float32
     "The dense observation, as upstream's symbolic environments give it (with the mobs that `encode` listed)"
-    spec, ids = ObsSpec.of(codes), active_ids(codes)
+    spec = ObsSpec.of(codes)
+    ids = active_ids(codes)
     if isinstance(codes, np.ndarray):
         ones = np.zeros((*codes.shape[:-1], spec.obs_dim + 1), np.float32)
         np.put_along_axis(ones, ids, 1.0, -1)
@@ -237,7 +245,7 @@ def decode(
         ids = ids.reshape(-1, ids.shape[-1])
         ones = jnp.zeros((len(ids), spec.obs_dim + 1), jnp.float32)
         ones = ones.at[np.arange(len(ids))[:, None], ids].set(1.0).reshape(*codes.shape[:-1], -1)
-    return _xp(codes).concatenate([ones[..., : spec.map_dim], tail(codes)], -1)
+    return _xp(codes).concatenate([ones[..., : spec.map_dim], scalar_features(codes)], -1)
 
 # %% ../../nbs/world/codes.ipynb #82290fd0
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from craftax_nb.world.rules import (
     name_id,
     offset_of,
     opened,
-    put,
     stopped,
     tile_at,
+    with_entry,
 )
 
 # %% auto #0
@@ -68,7 +68,8 @@ def _check_mob(state, spec, floor, mob, tile, direction, any_floor) -> None:
 # %% ../../nbs/world/creatures.ipynb #164e4f83
 def _check_tile(state, spec, floor, mob, tile) -> None:
     "EditError unless there is room for `mob` on `tile`"
-    here, block = offset_of(state, tile), int(state.map[floor][tile])
+    here = offset_of(state, tile)
+    block = int(state.map[floor][tile])
     if here == (0, 0):
         raise EditError(f"the player stands at (0, 0), so no {mob} fits there: choose another place")
     if state.mob_map[floor][tile]:
@@ -85,13 +86,16 @@ def _check_tile(state, spec, floor, mob, tile) -> None:
 # %% ../../nbs/world/creatures.ipynb #a98b97fb
 def _set_mob(state, floor, group: str, slot: int, tile, direction: str | None, **fields):
     "The state with a mob's slot filled, `mob_map` and its direction included"
-    members, at = getattr(state, group), (*floor, slot)
-    new = {field: put(getattr(members, field), at, value) for field, value in {"position": tile, **fields}.items()}
+    members = getattr(state, group)
+    at = (*floor, slot)
+    new = {
+        field: with_entry(getattr(members, field), at, value) for field, value in {"position": tile, **fields}.items()
+    }
     state = state.replace(**{group: members.replace(**new)})
     if group in HEADINGS:
-        headings = put(getattr(state, HEADINGS[group]), at, DIRECTIONS[direction])
+        headings = with_entry(getattr(state, HEADINGS[group]), at, DIRECTIONS[direction])
         return state.replace(**{HEADINGS[group]: headings})
-    return state.replace(mob_map=put(state.mob_map, (*floor, *tile), True))
+    return state.replace(mob_map=with_entry(state.mob_map, (*floor, *tile), True))
 
 # %% ../../nbs/world/creatures.ipynb #5d803dc7
 def place_mob(
@@ -103,7 +107,8 @@ def place_mob(
 ):  # the new state, in numpy
     "Put a mob or a projectile on a tile of the player's floor; EditError where the game could not have it"
     state, spec, floor = opened(state)
-    mob_id, tile = name_id(spec.mob_names, mob, "mob"), tile_at(state, where)
+    mob_id = name_id(spec.mob_names, mob, "mob")
+    tile = tile_at(state, where)
     if mob.startswith("unused"):
         raise EditError(
             f"{mob} is a place in the observation that the game never fills; floor_mobs(state) lists what lives here"
@@ -125,13 +130,13 @@ def place_mob(
     return _set_mob(state, floor, group, int(np.argmin(mask)), tile, direction, **new)
 
 # %% ../../nbs/world/creatures.ipynb #c9f31277
-def _without(state, floor, gone: Iterable[Mob]):
+def _without(state, floor, targets: Iterable[Mob]):
     "The state without these mobs"
-    for mob in gone:
+    for mob in targets:
         members = getattr(state, mob.group)
-        state = state.replace(**{mob.group: members.replace(mask=put(members.mask, (*floor, mob.slot), False))})
+        state = state.replace(**{mob.group: members.replace(mask=with_entry(members.mask, (*floor, mob.slot), False))})
         if mob.group not in HEADINGS:
-            state = state.replace(mob_map=put(state.mob_map, (*floor, *tile_at(state, mob.where)), False))
+            state = state.replace(mob_map=with_entry(state.mob_map, (*floor, *tile_at(state, mob.where)), False))
     return state
 
 # %% ../../nbs/world/creatures.ipynb #e205b152
@@ -141,10 +146,10 @@ def remove_mob(
 ):  # the new state, in numpy
     "Take away the mobs and projectiles on a tile; EditError where there is none"
     state, _, floor = opened(state)
-    gone = [mob for mob in mobs(state) if mob.where == tuple(where)]
-    if not gone:
+    targets = [mob for mob in mobs(state) if mob.where == tuple(where)]
+    if not targets:
         raise EditError(f"there is no mob at {tuple(where)}; mobs are at {[mob.where for mob in mobs(state)]}")
-    return _without(state, floor, gone)
+    return _without(state, floor, targets)
 
 # %% ../../nbs/world/creatures.ipynb #bcfe3129
 def clear_mobs(
@@ -153,7 +158,7 @@ def clear_mobs(
     "Take away every mob and projectile of the player's floor"
     state, _, floor = opened(state)
     state = _without(state, floor, mobs(state))
-    return state.replace(mob_map=put(state.mob_map, floor or ..., False))
+    return state.replace(mob_map=with_entry(state.mob_map, floor or ..., False))
 
 # %% ../../nbs/world/creatures.ipynb #350ce286
 def move_mob(
@@ -171,9 +176,10 @@ def move_mob(
         problem = "are several mobs" if here else f"is no {mob or 'mob'}"
         everywhere = ", ".join(f"{m.name} at {m.where}" for m in mobs(state)) or "none"
         raise EditError(f"there {problem} at {tuple(start)}; on this floor: {everywhere}")
-    moved, tile = here[0], tile_at(state, to)
-    if moved.group in HEADINGS:
-        direction = direction or moved.direction
-    state = _without(state, floor, [moved])
-    _check_mob(state, spec, floor, moved.name, tile, direction, any_floor=True)
-    return _set_mob(state, floor, moved.group, moved.slot, tile, direction, mask=True)
+    target = here[0]
+    tile = tile_at(state, to)
+    if target.group in HEADINGS:
+        direction = direction or target.direction
+    state = _without(state, floor, [target])
+    _check_mob(state, spec, floor, target.name, tile, direction, any_floor=True)
+    return _set_mob(state, floor, target.group, target.slot, tile, direction, mask=True)

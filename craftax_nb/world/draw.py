@@ -84,7 +84,8 @@ def tile_tables(
     for i, name in enumerate(spec.block_names):
         if name != "darkness":
             blocks[i] = 128 if name == "out_of_bounds" else texture(spec, file_of(name), size)[..., :3]
-    nothing, soft = np.zeros((size, size, 4), np.float32), spec is not FULL
+    nothing = np.zeros((size, size, 4), np.float32)
+    soft = spec is not FULL
     items = np.stack([nothing, *(texture(spec, file_of(name), size) for name in spec.item_names[1:])])
     mob = lambda n: nothing if "unused" in n else texture(spec, file_of(n), size, soft and n != "arrow")
     mobs = np.stack([mob(name) for name in spec.mob_names])
@@ -99,10 +100,13 @@ def over(below: np.ndarray, above: np.ndarray) -> np.ndarray:
 # %% ../../nbs/world/draw.ipynb #7c227bb4
 def _blocks_and_items(parts: Unpacked) -> tuple[np.ndarray, np.ndarray]:  # (n, rows, columns) each
     "What is drawn on each tile: the code's, but for the necromancer's guard and a blocked ladder"
-    spec, blocks, items = parts.spec, parts.blocks, parts.items
+    spec = parts.spec
+    blocks = parts.blocks
+    items = parts.items
     if spec is CLASSIC:
         return blocks, items
-    block, item = spec.block_names.index, spec.item_names.index
+    block = spec.block_names.index
+    item = spec.item_names.index
     vulnerable = (parts.scalar("boss_vulnerable") > 0)[:, None, None]
     closed = (parts.scalar("ladder_open") == 0)[:, None, None]
     blocks = np.where((blocks == block("necromancer")) & vulnerable, block("necromancer_vulnerable"), blocks)
@@ -115,10 +119,12 @@ def _map(
     size: int,  # pixels
 ) -> np.ndarray:  # (n, rows, columns, size, size, 3) float32
     "All tiles of the view by full light: blocks, items, the player, creatures"
-    spec, n = parts.spec, len(parts.blocks)
+    spec = parts.spec
+    n = len(parts.blocks)
     block_table, item_table, mob_table, player_table = tile_tables(spec, size)
     blocks, items = _blocks_and_items(parts)
-    tiles, at = block_table[blocks], np.nonzero(items)
+    tiles = block_table[blocks]
+    at = np.nonzero(items)
     tiles[at] = over(tiles[at], item_table[items[at]])
     row, column = spec.map_shape[0] // 2, spec.map_shape[1] // 2
     pose = np.where(parts.scalar("sleeping") > 0, 5, parts.scalar("direction").clip(0, 4))
@@ -126,7 +132,8 @@ def _map(
     flat = tiles.reshape(n, spec.tiles, size, size, 3)
     for slot in range(spec.mob_slots):
         state = np.flatnonzero(parts.mob_tile[:, slot] != EMPTY)
-        tile, mob = parts.mob_tile[state, slot], parts.mob_id[state, slot]
+        tile = parts.mob_tile[state, slot]
+        mob = parts.mob_id[state, slot]
         flight = np.maximum(parts.flight[state, slot], 1) - 1  # what rests is drawn like what flies up
         flat[state, tile] = over(flat[state, tile], mob_table[mob, flight])
     return tiles * (parts.brightness / np.float32(255))[..., None, None, None] if spec is FULL else tiles
@@ -159,7 +166,8 @@ def _light(
     keys,  # (n,) keys of the noise, None for none
 ) -> np.ndarray:  # as `tiles`
     "The tiles as the night and sleep show them"
-    spec, asleep = parts.spec, (parts.scalar("sleeping") > 0)[:, None, None, None, None, None]
+    spec = parts.spec
+    asleep = (parts.scalar("sleeping") > 0)[:, None, None, None, None, None]
     day = parts.scalar("light")
     if spec is FULL:
         day = np.where(parts.scalar("floor") == 0, day, np.float32(1))
@@ -181,7 +189,8 @@ def _dotted(
     "The tiles under the night's noise; Craftax without noise has an even grey instead, as upstream"
     if keys is None:
         return (1 - grey / 2) * tiles + grey / 2 * 64 if spec is FULL else tiles
-    (rows, columns), size = spec.map_shape, tiles.shape[3]
+    (rows, columns) = spec.map_shape
+    size = tiles.shape[3]
     by_tile = lambda x: x.reshape(-1, rows, size, columns, size, 1).swapaxes(2, 3)
     thick = grey * by_tile(_mask(spec, size))
     return (1 - thick) * tiles + thick * by_tile(np.asarray(_noise(keys, (rows * size, columns * size))))
@@ -248,29 +257,33 @@ def cell(
     enchantment: int = 0,  # 1 fire, 2 ice
 ) -> np.ndarray:  # (size, size, 3) float32
     "The picture of one need or belonging"
-    out, icon, shift = np.zeros((size, size, 3), np.float32), int(size * 0.8), 0 if spec is FULL else 1
+    out = np.zeros((size, size, 3), np.float32)
+    icon = int(size * 0.8)
+    shift = 0 if spec is FULL else 1
     left = (size - icon) // 2 - shift
 
-    def put(file, x, y, edge, opaque=False):
+    def lay_texture(file, x, y, edge, opaque=False):
         "Lays a texture over the cell, its upper left corner at (x, y)"
         if file is not None:
-            above, at = texture(spec, file, edge), (slice(y, y + edge), slice(x, x + edge))
+            above = texture(spec, file, edge)
+            at = (slice(y, y + edge), slice(x, x + edge))
             out[at] = above[..., :3] if opaque else over(out[at], above)
 
-    put(_icon(name, value), left, left, icon, name in GHOSTS)
+    lay_texture(_icon(name, value), left, left, icon, name in GHOSTS)
     if name not in NUMBERLESS and value:
         digit = int(size * (0.4 if spec is FULL else 0.6))
         for i, character in enumerate(reversed(str(value))):
             if character != "0" or value >= 10:
-                put(character, size - (i + 1) * digit - shift, size - digit - shift, digit)
+                lay_texture(character, size - (i + 1) * digit - shift, size - digit - shift, digit)
     if enchantment:
-        put(_glow(name, enchantment), left, left, icon)
+        lay_texture(_glow(name, enchantment), left, left, icon)
     return out
 
 # %% ../../nbs/world/draw.ipynb #330f564d
 def _cells(parts: Unpacked, size: int) -> np.ndarray:  # (n, 4 or 2, columns, size, size, 3) float32
     "All needs and belongings. A health below 0, of a player who has died, is shown as 0; upstream shows another digit"
-    spec, n = parts.spec, len(parts.blocks)
+    spec = parts.spec
+    n = len(parts.blocks)
     out = np.zeros((n, 4 if spec is FULL else 2, spec.map_shape[1], size, size, 3), np.float32)
     for name, (row, column) in (FULL_CELLS if spec is FULL else CLASSIC_CELLS).items():
         least = int(name == "health" and spec is FULL)
@@ -300,7 +313,8 @@ def draw(
     codes = np.asarray(codes)
     if tile < 5:
         raise ValueError(f"tile is {tile}; a tile has at least 5 pixels")
-    spec, flat = ObsSpec.of(codes), codes.reshape(-1, codes.shape[-1])
+    spec = ObsSpec.of(codes)
+    flat = codes.reshape(-1, codes.shape[-1])
     keys = None if night_noise is None else _keys(night_noise, len(flat))
     below = 4 if spec is FULL else 2
     out = np.zeros((len(flat), (spec.map_shape[0] + below) * tile, spec.map_shape[1] * tile, 3), np.uint8)

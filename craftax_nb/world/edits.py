@@ -23,12 +23,12 @@ from craftax_nb.world.rules import (  # noqa: F401
     name_id,
     offset_of,
     opened,
-    put,
     scalar_range,
     stack,
     stopped,
     tile_at,
     unstack,
+    with_entry,
 )
 
 # %% auto #0
@@ -67,7 +67,8 @@ def _plant(state, tile, block: str, floor):
     "The state with the plant slot of `tile` freed, and taken anew if `block` is a plant"
     at_tile = (state.growing_plants_positions == tile).all(-1) & (floor in ((), (0,)))
     mask = state.growing_plants_mask & ~at_tile
-    age, positions = np.where(mask, state.growing_plants_age, 0), state.growing_plants_positions
+    age = np.where(mask, state.growing_plants_age, 0)
+    positions = state.growing_plants_positions
     if block in PLANTS:
         if floor not in ((), (0,)):
             raise EditError(
@@ -76,8 +77,9 @@ def _plant(state, tile, block: str, floor):
         if mask.all():
             raise EditError(f"{len(mask)} plants grow already, the most there can be: replace one by grass first")
         slot = int(np.argmin(mask))
-        mask, positions = put(mask, slot, True), put(positions, slot, tile)
-        age = put(age, slot, RIPE_AGE if block == "ripe_plant" else 0)
+        mask = with_entry(mask, slot, True)
+        positions = with_entry(positions, slot, tile)
+        age = with_entry(age, slot, RIPE_AGE if block == "ripe_plant" else 0)
     return state.replace(
         growing_plants_mask=mask, growing_plants_age=age.astype(np.int32), growing_plants_positions=positions
     )
@@ -112,11 +114,12 @@ def place_block(
 ):  # the new state, in numpy
     "Make a tile of the player's floor another block; EditError where the game could not have it"
     state, spec, floor = opened(state)
-    new, tile = name_id(spec.block_names, block, "block"), tile_at(state, where)
+    new = name_id(spec.block_names, block, "block")
+    tile = tile_at(state, where)
     _check_block(state, spec, floor, block, new, tile)
     if block == "necromancer":
         state = state.replace(map=np.where(state.map == new, full.BlockType.PATH.value, state.map))
-    return _plant(state, tile, block, floor).replace(map=put(state.map, (*floor, *tile), new))
+    return _plant(state, tile, block, floor).replace(map=with_entry(state.map, (*floor, *tile), new))
 
 # %% ../../nbs/world/edits.ipynb #ab02f0db
 GROUND = ("grass", "path", "sand", "gravel", "fire_grass", "ice_grass")
@@ -149,7 +152,8 @@ def move_block(
 ):  # the new state, in numpy
     "Put a block on another tile; EditError where there is none, or it can't be there"
     state, _, _ = opened(state)
-    block, age = _block_at(state, start), None
+    block = _block_at(state, start)
+    age = None
     if block in PLANTS:
         slot = _plant_slots(state, start)
         age = state.growing_plants_age[slot.argmax()] if slot.any() else None
@@ -183,22 +187,24 @@ def place_item(
     state, spec, floor = opened(state)
     if spec is CLASSIC:
         raise EditError("Classic has no items: place_item needs a state of Craftax-Symbolic-v1")
-    new, tile = name_id(spec.item_names, item, "item"), tile_at(state, where)
+    new = name_id(spec.item_names, item, "item")
+    tile = tile_at(state, where)
     _check_item(state, spec, floor, item, tile)
     if item == "torch":
         light = np.clip(state.light_map[floor] + _torches(state.map.shape[1:], [tile]), 0, 1)
-        items = put(state.item_map, (*floor, *tile), new)
-        return state.replace(item_map=items, light_map=put(state.light_map, floor, light))
+        items = with_entry(state.item_map, (*floor, *tile), new)
+        return state.replace(item_map=items, light_map=with_entry(state.light_map, floor, light))
     record, _ = LADDERS[item]
     items = np.where(state.item_map[floor] == new, 0, state.item_map[floor])
     items[tile] = new
-    places = put(getattr(state, record), floor, tile)
-    return state.replace(item_map=put(state.item_map, floor, items), **{record: places})
+    places = with_entry(getattr(state, record), floor, tile)
+    return state.replace(item_map=with_entry(state.item_map, floor, items), **{record: places})
 
 # %% ../../nbs/world/edits.ipynb #0aae0e62
 def _check_item(state, spec, floor, item: str, tile) -> None:
     "EditError unless `item` may lie on `tile`"
-    where, block = offset_of(state, tile), int(state.map[floor][tile])
+    where = offset_of(state, tile)
+    block = int(state.map[floor][tile])
     if item not in ("torch", *LADDERS):
         raise EditError(
             f"{item} is not placed: an item stays where it is, "
@@ -232,13 +238,14 @@ def remove_item(
     if (item := _item_at(state, where)) != "torch":
         raise EditError(f"a {item} lies at {tuple(where)}, and this floor must have one: `move` it instead")
     state, spec, floor = opened(state)
-    tile, light = tile_at(state, where), state.light_map[floor]
-    items = put(state.item_map, (*floor, *tile), 0)
+    tile = tile_at(state, where)
+    light = state.light_map[floor]
+    items = with_entry(state.item_map, (*floor, *tile), 0)
     if light.min() < 1:
         others = np.argwhere(items[floor] == spec.item_names.index("torch"))
         others = others[np.abs(others - tile).max(-1) <= 8]
         light = np.maximum(light - _torches(light.shape, [tile]), np.clip(_torches(light.shape, others), 0, light))
-    return state.replace(item_map=items, light_map=put(state.light_map, floor, light.clip(0, 1)))
+    return state.replace(item_map=items, light_map=with_entry(state.light_map, floor, light.clip(0, 1)))
 
 # %% ../../nbs/world/edits.ipynb #e494ea28
 def move_item(
@@ -310,13 +317,16 @@ def meadow(
     state, _, floor = opened(clear_mobs(state))
     grass = np.full_like(state.map[floor], full.BlockType.GRASS.value)
     middle = np.array(grass.shape, np.int32) // 2
-    state = state.replace(map=put(state.map, floor or ..., grass), player_position=middle)
+    state = state.replace(map=with_entry(state.map, floor or ..., grass), player_position=middle)
     if floor in ((), (0,)):
-        mask, age = np.zeros_like(state.growing_plants_mask), np.zeros_like(state.growing_plants_age)
+        mask = np.zeros_like(state.growing_plants_mask)
+        age = np.zeros_like(state.growing_plants_age)
         state = state.replace(growing_plants_mask=mask, growing_plants_age=age)
     if not floor:
         return state
-    bare = state.replace(item_map=put(state.item_map, floor, 0), light_map=put(state.light_map, floor, 1.0))
+    bare = state.replace(
+        item_map=with_entry(state.item_map, floor, 0), light_map=with_entry(state.light_map, floor, 1.0)
+    )
     for item, (_, without) in LADDERS.items():
         if floor[0] not in without:
             corner = np.array([1, 1]) if item == "ladder_up" else np.array(grass.shape) - 2

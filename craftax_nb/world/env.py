@@ -51,7 +51,7 @@ class World:
     env_name: str = FULL.env_name  # or "Craftax-Classic-Symbolic-v1"
     max_timesteps: int = 0  # the time limit in steps; 0 is upstream's: 100,000 (Classic 10,000)
     resets: str = "lazy"  # how `step_many` builds new worlds: "lazy", "optimistic" or "auto"
-    reset_ratio: int = 16  # optimistic: builds a world for every so many environments at each step
+    reset_ratio: int = 16  # optimistic: environments for each world that is built at a step
     upstream_exact: bool = False  # leave out of codes the mobs that upstream's symbolic observation loses
 
     def __post_init__(self):
@@ -178,10 +178,10 @@ def reset_many(world: World, key: jax.Array, n: int):
 
 # %% ../../nbs/world/env.ipynb #1030c41d
 class StepOut(NamedTuple):
-    "What one step of many environments gave, before any reset; only `codes` are of the states after resets"
+    "One step of n environments. All fields are from before resets, except `codes`, on which the next action is based"
 
-    codes: jax.Array  # (n, width) uint8, after resets: what the next action is chosen from
-    next_codes: jax.Array  # (n, width) uint8, before resets
+    codes: jax.Array  # (n, width) uint8, after resets
+    next_codes: jax.Array  # (n, width) uint8
     reward: jax.Array  # (n,) float32
     terminated: jax.Array  # (n,) bool
     truncated: jax.Array  # (n,) bool
@@ -201,12 +201,14 @@ def step_many(
     states,  # n environments
     actions: jax.Array,  # (n,) int
 ) -> tuple:  # states after resets, StepOut
-    "One step; each environment that ended gets a new world of its own"
+    "Steps n environments once; each whose episode ended gets a new world of its own"
     key_step, key_reset = jax.random.split(key)
     keys = jax.random.split(key_step, len(actions))
     states, reward, terminated, truncated = jax.vmap(world.step)(keys, states, actions)
-    next_codes, achievements = jax.vmap(world.encode)(states), states.achievements.astype(bool)
+    next_codes = jax.vmap(world.encode)(states)
+    achievements = states.achievements.astype(bool)
     build = partial(_new_worlds, world, key_reset)
-    ended, current = terminated | truncated, (states, next_codes)
-    states, codes = reset_ended(build, ended, current, world.resets, world.reset_ratio)
+    done = terminated | truncated
+    current = (states, next_codes)
+    states, codes = reset_ended(build, done, current, world.resets, world.reset_ratio)
     return states, StepOut(codes, next_codes, reward, terminated, truncated, achievements)

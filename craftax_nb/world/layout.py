@@ -64,10 +64,10 @@ CLASSIC_MOBS = "zombie cow skeleton arrow".split()
 # %% ../../nbs/world/layout.ipynb #583033b9
 @dataclass(frozen=True)
 class ObsSpec:
-    "The layout of a code, and of the observation that it stands for"
+    "The layout of a code, and of the observation that is rebuilt from it"
 
     env_name: str  # "Craftax-Symbolic-v1" or "Craftax-Classic-Symbolic-v1"
-    map_shape: tuple[int, int]  # rows and columns of the view; the player stands in its centre
+    map_shape: tuple[int, int]  # rows and columns of the view; the player is in its centre
     block_names: tuple[str, ...]
     item_names: tuple[str, ...]  # empty in Classic
     mob_names: tuple[str, ...]
@@ -88,7 +88,8 @@ class ObsSpec:
     @cached_property
     def slices(self) -> dict[str, slice]:
         "Where each part of a code lies"
-        tiles, slots = self.tiles, self.mob_slots
+        tiles = self.tiles
+        slots = self.mob_slots
         sizes = {"blocks": tiles, "items": tiles * bool(self.item_names), "mob_tile": slots, "mob_id": slots}
         sizes |= {"counts": len(self.count_names), "reals": 4 * len(REALS)}
         sizes |= {"flight": slots, "brightness": tiles * self.has_light}
@@ -121,7 +122,7 @@ def map_dim(self: ObsSpec) -> int:
 
 
 @patch(as_prop=True)
-def tail_dim(self: ObsSpec) -> int:
+def scalar_dim(self: ObsSpec) -> int:
     "Floats of the observation after the map; the direction takes four"
     return len(self.scalars) + 3
 
@@ -129,7 +130,7 @@ def tail_dim(self: ObsSpec) -> int:
 @patch(as_prop=True)
 def obs_dim(self: ObsSpec) -> int:
     "Floats of the whole observation"
-    return self.map_dim + self.tail_dim
+    return self.map_dim + self.scalar_dim
 
 # %% ../../nbs/world/layout.ipynb #b1449cf4
 @patch(cls_method=True)

@@ -24,9 +24,9 @@ from craftax_nb.world.rules import (
     name_id,
     opened,
     points,
-    put,
     scalar_range,
     stopped,
+    with_entry,
 )
 
 # %% auto #0
@@ -46,7 +46,8 @@ def _at_light(state, spec: ObsSpec, value: float):
 # %% ../../nbs/world/numbers.ipynb #0c8c4a7e
 def _on_floor(state, spec: ObsSpec, value: int):
     "The player on another floor, at the ladder that leads there; EditError where they can't stand there"
-    old, last = int(state.player_level), len(state.map) - 1
+    old = int(state.player_level)
+    last = len(state.map) - 1
     if value == old:
         return state
     if old == last and state.boss_progress > 0:
@@ -79,22 +80,23 @@ def _boss(state, spec: ObsSpec, value: int):
 # %% ../../nbs/world/numbers.ipynb #25916161
 def _ladder_open(state, spec: ObsSpec, value: int):
     "The state with the floor's ladder open (1) or blocked (0), by the number of monsters killed"
-    needed, floor = full.MONSTERS_KILLED_TO_CLEAR_LEVEL, int(state.player_level)
+    needed = full.MONSTERS_KILLED_TO_CLEAR_LEVEL
+    floor = int(state.player_level)
     killed = int(state.monsters_killed[floor])
     killed = max(killed, needed) if value else min(killed, needed - 1)
-    return state.replace(monsters_killed=put(state.monsters_killed, floor, killed))
+    return state.replace(monsters_killed=with_entry(state.monsters_killed, floor, killed))
 
 # %% ../../nbs/world/numbers.ipynb #d44571d9
 def _held(state, name: str, value: int):
     "The inventory with one number changed"
-    held = state.inventory
+    inventory = state.inventory
     if name in POTIONS:
-        change = {"potions": put(held.potions, POTIONS.index(name), value)}
+        change = {"potions": with_entry(inventory.potions, POTIONS.index(name), value)}
     elif name in ARMOUR:
-        change = {"armour": put(held.armour, ARMOUR.index(name), value)}
+        change = {"armour": with_entry(inventory.armour, ARMOUR.index(name), value)}
     else:
-        change = {name: np.asarray(value, np.asarray(getattr(held, name)).dtype)}
-    return state.replace(inventory=held.replace(**change))
+        change = {name: np.asarray(value, np.asarray(getattr(inventory, name)).dtype)}
+    return state.replace(inventory=inventory.replace(**change))
 
 # %% ../../nbs/world/numbers.ipynb #fe9b1eb3
 def _books_found(state):
@@ -102,7 +104,7 @@ def _books_found(state):
     opened = state.chests_opened
     for floor in (3, 4):
         if int(state.inventory.books) + int(np.sum(state.learned_spells)) > int(np.sum(opened[3:5])):
-            opened = put(opened, floor, True)
+            opened = with_entry(opened, floor, True)
     return state.replace(chests_opened=opened)
 
 # %% ../../nbs/world/numbers.ipynb #b517a763
@@ -112,9 +114,11 @@ def write_scalar(state, spec: ObsSpec, name: str, value):
     if name in derived:
         return derived[name](state, spec, value)
     if name.startswith("armour_enchantment_"):
-        return state.replace(armour_enchantments=put(state.armour_enchantments, int(name[-1]), value))
+        return state.replace(armour_enchantments=with_entry(state.armour_enchantments, int(name[-1]), value))
     if name in SPELLS:
-        return _books_found(state.replace(learned_spells=put(state.learned_spells, SPELLS.index(name), bool(value))))
+        return _books_found(
+            state.replace(learned_spells=with_entry(state.learned_spells, SPELLS.index(name), bool(value)))
+        )
     if name in (*POTIONS, *ARMOUR) or hasattr(state.inventory, name):
         state = _held(state, name, value)
         return _books_found(state) if name == "books" else state
@@ -128,7 +132,7 @@ def _check_enchanted(state, name: str) -> None:
     if name in ("sword", "bow") and getattr(state, f"{name}_enchantment"):
         raise EditError(f"the {name} is enchanted: set_scalar(state, '{name}_enchantment', 0) first")
     if name in ARMOUR and np.any(state.armour_enchantments):
-        if not np.any(put(state.inventory.armour, ARMOUR.index(name), 0)):
+        if not np.any(with_entry(state.inventory.armour, ARMOUR.index(name), 0)):
             raise EditError("the armour is enchanted: set its four enchantments to 0 first")
 
 # %% ../../nbs/world/numbers.ipynb #e2cabe4f
@@ -181,14 +185,14 @@ def set_achievement(
     if not isinstance(reached, (bool, np.bool_)):
         raise EditError(f"{name} is {reached!r}, but an achievement is True or False")
     _check_bounds(state, name, index, reached)
-    achievements = put(state.achievements, index, reached)
+    achievements = with_entry(state.achievements, index, reached)
     if spec is FULL:
         _check_floors(achievements, name, index)
     return state.replace(achievements=achievements)
 
 # %% ../../nbs/world/numbers.ipynb #ed6ab0a5
 def _check_bounds(state, name: str, index: int, reached: bool) -> None:
-    "EditError if the rest of the state says otherwise"
+    "EditError if the rest of the state contradicts it"
     least, most = achievement_bounds(state)
     if not least[index] <= reached <= most[index]:
         shows = "it must have been reached" if least[index] else "it can't have been reached yet"

@@ -48,12 +48,14 @@ def tables(spec: ObsSpec) -> Tables:
     size = tile_size(spec)
     blocks, items, mobs, player = tile_tables(spec, size)
     ground = np.concatenate([blocks[: len(spec.block_names)], blocks[DARK : DARK + 1]])
-    parts, first = [over(ground[:, None], items).reshape(-1, size, size, 3), np.zeros((1, size, size, 3))], {}
+    parts = [over(ground[:, None], items).reshape(-1, size, size, 3), np.zeros((1, size, size, 3))]
+    first = {}
     for name in _places(spec):
         first[name] = sum(map(len, parts))
         for glow in range(1 + 2 * (spec is FULL and name in GLOWS)):
             parts.append(np.stack([cell(spec, size, name, value, glow) for value in range(largest(spec, name) + 1)]))
-    tiles, mobs = np.concatenate(parts).astype(np.uint8), mobs.reshape(-1, *mobs.shape[2:])
+    tiles = np.concatenate(parts).astype(np.uint8)
+    mobs = mobs.reshape(-1, *mobs.shape[2:])
     return Tables(tiles=tiles, empty=len(parts[0]), first=first, mobs=mobs, player=player)
 
 
@@ -64,7 +66,8 @@ def _places(spec: ObsSpec) -> dict:
 # %% ../../nbs/world/pixels.ipynb #842d435f
 def _scalars(codes: jax.Array) -> dict:  # name -> (n,)
     "The code's scalars: int32, but light"
-    spec, reals = ObsSpec.of(codes), reals_of(codes)
+    spec = ObsSpec.of(codes)
+    reals = reals_of(codes)
     counts = codes[:, spec.slices["counts"]].astype(jnp.int32)
     health = jnp.floor(reals[:, 0]).astype(jnp.int32).clip(int(spec is FULL))
     return {**{name: counts[:, i] for i, name in enumerate(spec.count_names)}, "health": health, "light": reals[:, 1]}
@@ -77,8 +80,10 @@ def _ground(codes: jax.Array, scalars: dict) -> jax.Array:  # (n, tiles) int32 i
     if spec is not FULL:
         return blocks
     items = codes[:, spec.slices["items"]].astype(jnp.int32)
-    boss, down = spec.block_names.index("necromancer"), spec.item_names.index("ladder_down")
-    weak, closed = scalars["boss_vulnerable"][:, None] > 0, scalars["ladder_open"][:, None] == 0
+    boss = spec.block_names.index("necromancer")
+    down = spec.item_names.index("ladder_down")
+    weak = scalars["boss_vulnerable"][:, None] > 0
+    closed = scalars["ladder_open"][:, None] == 0
     blocks = jnp.where((blocks == boss) & weak, spec.block_names.index("necromancer_vulnerable"), blocks)
     items = jnp.where((items == down) & closed, spec.item_names.index("ladder_down_blocked"), items)
     return jnp.where(blocks == DARK, len(spec.block_names), blocks) * len(spec.item_names) + items
@@ -86,10 +91,13 @@ def _ground(codes: jax.Array, scalars: dict) -> jax.Array:  # (n, tiles) int32 i
 # %% ../../nbs/world/pixels.ipynb #56659782
 def _below(spec: ObsSpec, scalars: dict) -> jax.Array:  # (n, cells) int32 ids into `Tables.tiles`
     "The pictures of needs and belongings"
-    places, t, columns = _places(spec), tables(spec), spec.map_shape[1]
-    at = np.full((4 if spec is FULL else 2) * columns, len(places))  # which value stands in which cell; last: none
+    places = _places(spec)
+    t = tables(spec)
+    columns = spec.map_shape[1]
+    at = np.full((4 if spec is FULL else 2) * columns, len(places))  # the value of each cell; last: none
     at[[row * columns + column for row, column in places.values()]] = np.arange(len(places))
-    names, most = list(places), np.array([largest(spec, name) for name in places])
+    names = list(places)
+    most = np.array([largest(spec, name) for name in places])
     value = jnp.minimum(jnp.stack([scalars[name] for name in names], -1), most)
     none = jnp.zeros_like(value[:, 0])
     glow = jnp.stack([scalars.get(GLOWS.get(name), none) for name in names], -1)
@@ -104,20 +112,22 @@ def _with_creatures(
     scalars: dict,
 ) -> jax.Array:
     "The tiles with the player and the creatures"
-    spec, n = ObsSpec.of(codes), len(codes)
-    columns, t = spec.map_shape[1], tables(spec)
-    look = lambda table, i: jnp.take(jnp.asarray(table.astype(tiles.dtype)), i, axis=0, mode="clip")
+    spec = ObsSpec.of(codes)
+    n = len(codes)
+    columns = spec.map_shape[1]
+    t = tables(spec)
+    picture = lambda table, i: jnp.take(jnp.asarray(table.astype(tiles.dtype)), i, axis=0, mode="clip")
 
     def one(tiles, slot):
         tile, mob = slot
         row, column = tile // columns, tile % columns  # `EMPTY` lies outside: dropped
         below = tiles.at[jnp.arange(n), row, :, column].get(mode="clip")
         at = tiles.at[jnp.arange(n), row, :, column]
-        return at.set(_laid_over(spec, below, look(t.mobs, mob)), mode="drop", unique_indices=True), None
+        return at.set(_laid_over(spec, below, picture(t.mobs, mob)), mode="drop", unique_indices=True), None
 
     centre = (slice(None), spec.map_shape[0] // 2, slice(None), columns // 2)
     pose = jnp.where(scalars["sleeping"] > 0, 5, scalars["direction"].clip(0, 4))
-    tiles = tiles.at[centre].set(_laid_over(spec, tiles[centre], look(t.player, pose)))
+    tiles = tiles.at[centre].set(_laid_over(spec, tiles[centre], picture(t.player, pose)))
     part = lambda name: codes[:, spec.slices[name]].astype(jnp.int32).T
     mobs = part("mob_tile"), 4 * part("mob_id") + jnp.maximum(part("flight"), 1) - 1
     return jax.lax.scan(one, tiles, mobs)[0]
@@ -129,7 +139,8 @@ def _laid_over(
     above: jax.Array,  # (n, size, size, 4)
 ) -> jax.Array:  # as `below`
     "One tile of each frame with a picture over it"
-    below, opacity = below.reshape(*above.shape[:-1], 3), above[..., 3:]
+    below = below.reshape(*above.shape[:-1], 3)
+    opacity = above[..., 3:]
     if spec is FULL:
         both = jnp.where(opacity > 0, above[..., :3], below)
     else:  # soft shadows
@@ -139,13 +150,17 @@ def _laid_over(
 # %% ../../nbs/world/pixels.ipynb #d78fe741
 def _light(spec: ObsSpec, scalars: dict) -> tuple[jax.Array, jax.Array, jax.Array]:  # (n,), (n,), (n, 3)
     "Factors of colour and luminance, and what is added"
-    light, asleep = scalars["light"], scalars["sleeping"] > 0
+    light = scalars["light"]
+    asleep = scalars["sleeping"] > 0
     if spec is FULL:
-        light, awake = jnp.where(scalars["floor"] == 0, light, 1), jnp.where(asleep, 0.5, 1)
+        light = jnp.where(scalars["floor"] == 0, light, 1)
+        awake = jnp.where(asleep, 0.5, 1)
         grey = jnp.maximum(0.5 - light, 0)
         added = 0.5 * (1 - light)[:, None] * (64 * grey[:, None] + NIGHT)
         return awake * (light + 0.5 * (1 - light) * (1 - grey)), jnp.zeros_like(light), awake[:, None] * added
-    colour, luminance, added = light + 0.2 * (1 - light), 0.3 * (1 - light), 0.5 * (1 - light)[:, None] * NIGHT
+    colour = light + 0.2 * (1 - light)
+    luminance = 0.3 * (1 - light)
+    added = 0.5 * (1 - light)[:, None] * NIGHT
     dream = 0.5 * added @ LUMINANCE[:, None] + np.array([0, 0, 8], np.float32)
     return (
         jnp.where(asleep, 0, colour),
@@ -157,10 +172,12 @@ def _light(spec: ObsSpec, scalars: dict) -> tuple[jax.Array, jax.Array, jax.Arra
 def _lit(tiles: jax.Array, codes: jax.Array, scalars: dict) -> jax.Array:  # as `tiles`, float32
     "The map's rows under the light, the cells below as they are"
     spec = ObsSpec.of(codes)
-    size, rows = tile_size(spec), spec.map_shape[0]
+    size = tile_size(spec)
+    rows = spec.map_shape[0]
     of_map = (np.arange(tiles.shape[1]) < rows)[:, None, None, None]
     colour, luminance, added = _light(spec, scalars)
-    tiles, wide = tiles.astype(jnp.float32), lambda x: x[:, None, None, None, None]
+    tiles = tiles.astype(jnp.float32)
+    wide = lambda x: x[:, None, None, None, None]
     added = jnp.where(of_map, jnp.tile(added, (1, size))[:, None, None, None], 0)
     if spec is FULL:
         bright = codes[:, spec.slices["brightness"]].reshape(-1, *spec.map_shape) * np.float32(1 / 255)
@@ -178,8 +195,11 @@ def pixels(
 ) -> jax.Array:  # (…, height, width, 3) float32 in 0..1
     "Upstream's pixel observations without the night's noise. ValueError for what is no code"
     spec = ObsSpec.of(codes)
-    leading, codes = codes.shape[:-1], jnp.asarray(codes).reshape(-1, spec.width)
-    scalars, t, size = _scalars(codes), tables(spec).tiles, tile_size(spec)
+    leading = codes.shape[:-1]
+    codes = jnp.asarray(codes).reshape(-1, spec.width)
+    scalars = _scalars(codes)
+    t = tables(spec).tiles
+    size = tile_size(spec)
     ids = jnp.concatenate([_ground(codes, scalars), _below(spec, scalars)], -1).reshape(
         len(codes), -1, spec.map_shape[1]
     )

@@ -21,7 +21,7 @@ from craftax_nb.world.rules import (
     LADDERS,
     achievement_bounds,
     blank_state,
-    put,
+    with_entry,
 )
 
 # %% auto #0
@@ -30,9 +30,11 @@ __all__ = ['state_of']
 # %% ../../nbs/world/rebuild.ipynb #eef42e10
 def _standing(spec, parts: Unpacked, size: tuple[int, int]) -> np.ndarray:  # (2,) int32
     "The player's tile on a map of `size`, as near to its edges as the view shows it"
-    outside, tile = parts.blocks == spec.block_names.index("out_of_bounds"), []
+    outside = parts.blocks == spec.block_names.index("out_of_bounds")
+    tile = []
     for axis in (0, 1):
-        beyond, half = outside.all(1 - axis), spec.map_shape[axis] // 2  # rows or columns beyond the map's edge
+        beyond = outside.all(1 - axis)  # rows or columns beyond the map's edge
+        half = spec.map_shape[axis] // 2
         before, after = int(beyond.argmin()), int(beyond[::-1].argmin())
         if before:
             tile.append(half - before)
@@ -49,9 +51,9 @@ def _with_plants(state, spec, parts: Unpacked, corner: np.ndarray):
         tiles = np.argwhere(parts.blocks == spec.block_names.index(name)) + corner
         slots = np.flatnonzero(~state.growing_plants_mask)[: len(tiles)]
         state = state.replace(
-            growing_plants_mask=put(state.growing_plants_mask, slots, True),
-            growing_plants_positions=put(state.growing_plants_positions, slots, tiles[: len(slots)]),
-            growing_plants_age=put(state.growing_plants_age, slots, age),
+            growing_plants_mask=with_entry(state.growing_plants_mask, slots, True),
+            growing_plants_positions=with_entry(state.growing_plants_positions, slots, tiles[: len(slots)]),
+            growing_plants_age=with_entry(state.growing_plants_age, slots, age),
         )
     return state
 
@@ -63,8 +65,8 @@ def _with_ladders(state, spec, parts: Unpacked, floor, corner: np.ndarray):
         number = spec.item_names.index(item)
         tiles = np.argwhere(parts.items == number) + corner
         if len(tiles):
-            items = put(items, floor, np.where(items[floor] == number, 0, items[floor]))
-            state = state.replace(**{record: put(getattr(state, record), floor, tiles[0])})
+            items = with_entry(items, floor, np.where(items[floor] == number, 0, items[floor]))
+            state = state.replace(**{record: with_entry(getattr(state, record), floor, tiles[0])})
     return state.replace(item_map=items)
 
 # %% ../../nbs/world/rebuild.ipynb #074ce9f8
@@ -73,8 +75,9 @@ def _with_map(state, spec, parts: Unpacked, floor):
     corner = state.player_position - np.array(spec.map_shape) // 2
     inside = [corner[axis] + np.arange(n) for axis, n in enumerate(spec.map_shape)]
     keep = [(i >= 0) & (i < n) for i, n in zip(inside, state.map.shape[-2:], strict=True)]
-    on_map, in_view = np.ix_(*(i[k] for i, k in zip(inside, keep, strict=True))), np.ix_(*keep)
-    lay = lambda grid, view: put(grid, (*floor, *on_map), view[in_view])
+    on_map = np.ix_(*(i[k] for i, k in zip(inside, keep, strict=True)))
+    in_view = np.ix_(*keep)
+    lay = lambda grid, view: with_entry(grid, (*floor, *on_map), view[in_view])
     blocks = np.where(parts.blocks == DARK, full.BlockType.GRASS.value, parts.blocks)
     state = _with_plants(state.replace(map=lay(state.map, blocks)), spec, parts, corner)
     if spec is not FULL:
@@ -86,7 +89,8 @@ def _with_map(state, spec, parts: Unpacked, floor):
 # %% ../../nbs/world/rebuild.ipynb #72799891
 def _slot_of(state, spec, parts: Unpacked, floor, slot: int) -> tuple[str, int]:
     "The state's list of mobs, and the place in it, that a slot of the code stands for"
-    groups, mob_id = (FULL_GROUPS if spec is FULL else CLASSIC_GROUPS), int(parts.mob_id[slot])
+    groups = FULL_GROUPS if spec is FULL else CLASSIC_GROUPS
+    mob_id = int(parts.mob_id[slot])
     index = mob_id // 8 if spec is FULL else mob_id
     sizes = [getattr(state, group).mask.shape[-1] for group in groups]
     place = slot - sum(sizes[:index])
@@ -97,20 +101,22 @@ def _slot_of(state, spec, parts: Unpacked, floor, slot: int) -> tuple[str, int]:
 # %% ../../nbs/world/rebuild.ipynb #b16054f7
 def _with_mob(state, spec, parts: Unpacked, floor, slot: int):
     "The state with the mob of one slot"
-    (group, place), mob_id = _slot_of(state, spec, parts, floor, slot), int(parts.mob_id[slot])
+    (group, place) = _slot_of(state, spec, parts, floor, slot)
+    mob_id = int(parts.mob_id[slot])
     in_view = np.array(divmod(int(parts.mob_tile[slot]), spec.map_shape[1]))
     where = in_view + state.player_position - np.array(spec.map_shape) // 2
-    fields, at = {"position": where, "mask": True}, (*floor, place)
+    fields = {"position": where, "mask": True}
+    at = (*floor, place)
     if group in HEADINGS:
         direction = DIRECTIONS.get(FLIGHTS[parts.flight[slot]], (0, 0))
-        state = state.replace(**{HEADINGS[group]: put(getattr(state, HEADINGS[group]), at, direction)})
+        state = state.replace(**{HEADINGS[group]: with_entry(getattr(state, HEADINGS[group]), at, direction)})
     else:
         fields["health"] = mob_health(spec, spec.mob_names[mob_id])
-        state = state.replace(mob_map=put(state.mob_map, (*floor, *where), True))
+        state = state.replace(mob_map=with_entry(state.mob_map, (*floor, *where), True))
     if spec is FULL:
         fields["type_id"] = mob_id % 8
     members = getattr(state, group)
-    new = {field: put(getattr(members, field), at, value) for field, value in fields.items()}
+    new = {field: with_entry(getattr(members, field), at, value) for field, value in fields.items()}
     return state.replace(**{group: members.replace(**new)})
 
 # %% ../../nbs/world/rebuild.ipynb #84c46f22
@@ -122,7 +128,8 @@ def state_of(
     if codes.ndim != 1:
         raise ValueError(f"codes have shape {codes.shape}; expected (width,), one observation")
     parts = unpack(codes)
-    spec, state = parts.spec, blank_state(parts.spec.env_name)
+    spec = parts.spec
+    state = blank_state(parts.spec.env_name)
     floor = (int(parts.scalar("floor")),) if spec is FULL else ()
     if floor:
         state = state.replace(player_level=np.int32(floor[0]))

@@ -55,7 +55,8 @@ def reflect_codes(
     reflection,  # (…,) int, index into `REFLECTIONS`
 ):  # (…, width) uint8
     "The codes of the states that the player would see in a mirror: tiles, mobs, flight and the player's direction"
-    obs, xp = ObsSpec.of(codes), _xp(codes)
+    obs = ObsSpec.of(codes)
+    xp = _xp(codes)
     part = {name: codes[..., where] for name, where in obs.slices.items()}
     look_up = lambda table, x: xp.asarray(table)[reflection[..., None], x.astype(np.int32)]
     source = xp.asarray(_tiles_after(obs))[reflection][..., : obs.tiles].astype(np.int32)

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 from .names import RESETS
 
 # %% ../../nbs/world/resets.ipynb #895c0f5b
-def _reset_by_loop(build: Callable, ended: jax.Array, current, chunk: int, at_least: int):
+def _reset_by_loop(build: Callable, done: jax.Array, current, chunk: int, at_least: int):
     "Builds worlds, `chunk` at a time, until there are `at_least` and every environment that ended has its own"
-    n, num_ended, ended_first = len(ended), ended.sum(), jnp.argsort(~ended)
+    n = len(done)
+    num_ended = done.sum()
+    ended_first = jnp.argsort(~done)
 
     def build_chunk(carry):
         num_built, current = carry
@@ -39,24 +41,24 @@ def select_rows(
     return jnp.where(mask.reshape(-1, *[1] * (old.ndim - 1)), new, old)
 
 
-def _reset_by_choice(build: Callable, ended: jax.Array, current):
+def _reset_by_choice(build: Callable, done: jax.Array, current):
     "Builds a world for every environment; those that ended take theirs"
-    pick = lambda old, new: select_rows(ended, new, old)
-    return jax.tree.map(pick, current, build(jnp.cumsum(ended) - 1))
+    pick = lambda old, new: select_rows(done, new, old)
+    return jax.tree.map(pick, current, build(jnp.cumsum(done) - 1))
 
 # %% ../../nbs/world/resets.ipynb #eb6d6fc8
 def reset_ended(
     build: Callable,  # numbers (k,) int -> a tree like `current` with k rows; each row depends on its number alone
-    ended: jax.Array,  # (n,) bool
+    done: jax.Array,  # (n,) bool
     current,  # a tree of arrays, a row for each of n environments
     resets: str,  # one of `RESETS`
-    ratio: int,  # "optimistic" builds one world for every so many environments
+    ratio: int,  # "optimistic" builds one world for each `ratio` environments
 ):  # a tree like `current`
     "New rows where episodes ended; the k-th environment that ended gets the row of number k"
     if resets == "auto":
-        return _reset_by_choice(build, ended, current)
+        return _reset_by_choice(build, done, current)
     if resets == "optimistic":
-        chunk = -(-len(ended) // ratio)
-        return _reset_by_loop(build, ended, current, chunk, at_least=chunk)
+        chunk = -(-len(done) // ratio)
+        return _reset_by_loop(build, done, current, chunk, at_least=chunk)
     chunk = 1 if jax.default_backend() == "cpu" else 8  # a CPU gains nothing from building several at once
-    return _reset_by_loop(build, ended, current, chunk, at_least=0)
+    return _reset_by_loop(build, done, current, chunk, at_least=0)

@@ -22,8 +22,8 @@ from .layout import ARMOUR, CLASSIC, CLASSIC_TOOLS, FULL, MATERIALS, POTIONS, Ob
 
 # %% auto #0
 __all__ = ['LADDERS', 'FULL_GROUPS', 'CLASSIC_GROUPS', 'HEADINGS', 'DIRECTIONS', 'SOLID', 'WATER', 'LAVA', 'LAND', 'PLAYER_SHOTS',
-           'ATTRIBUTES', 'SPELLS', 'RANGES', 'TIERS', 'EditError', 'as_numpy', 'stack', 'put', 'unstack', 'blank_state',
-           'opened', 'name_id', 'tile_at', 'offset_of', 'Mob', 'mobs', 'stopped', 'floor_mobs', 'points',
+           'ATTRIBUTES', 'SPELLS', 'RANGES', 'TIERS', 'EditError', 'as_numpy', 'stack', 'with_entry', 'unstack',
+           'blank_state', 'opened', 'name_id', 'tile_at', 'offset_of', 'Mob', 'mobs', 'stopped', 'floor_mobs', 'points',
            'scalar_range', 'achievement_bounds']
 
 # %% ../../nbs/world/rules.ipynb #025066e7
@@ -50,7 +50,7 @@ def stack(
     return jax.tree.map(join, *[as_numpy(state) for state in states])
 
 # %% ../../nbs/world/rules.ipynb #561dff8a
-def put(array, index, value) -> np.ndarray:
+def with_entry(array, index, value) -> np.ndarray:
     "A copy of `array` with one entry changed"
     array = np.array(array)
     array[index] = value
@@ -78,7 +78,8 @@ def blank_state(
     grass = np.full_like(state.map, full.BlockType.GRASS.value)
     needs = [f"player_{name}" for name in ("health", "food", "drink", "energy")]
     nine = {name: np.asarray(9, getattr(state, name).dtype) for name in needs}
-    middle, up = np.array(grass.shape[-2:], np.int32) // 2, np.int32(full.Action.UP.value)
+    middle = np.array(grass.shape[-2:], np.int32) // 2
+    up = np.int32(full.Action.UP.value)
     state = state.replace(
         map=grass,
         player_position=middle,
@@ -98,10 +99,11 @@ LADDERS = {  # item: the state's record of where it is, and the floors without o
 
 def _blank_floors(state):
     "Adds what Craftax has beyond Classic: lit floors with ladders in two corners, attributes, the boss's clock"
-    corners, items = {"ladder_up": 1, "ladder_down": state.map.shape[-1] - 2}, state.item_map
+    corners = {"ladder_up": 1, "ladder_down": state.map.shape[-1] - 2}
+    items = state.item_map
     for item, (_, without) in LADDERS.items():
         floors = [floor for floor in range(len(items)) if floor not in without]
-        items = put(items, (floors, corners[item], corners[item]), full.ItemType[item.upper()].value)
+        items = with_entry(items, (floors, corners[item], corners[item]), full.ItemType[item.upper()].value)
     records = {record: np.full_like(getattr(state, record), corners[item]) for item, (record, _) in LADDERS.items()}
     return state.replace(
         light_map=np.ones_like(state.light_map),
@@ -126,7 +128,8 @@ DIRECTIONS = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0)}  
 
 def opened(state) -> tuple:
     "(state in numpy, spec, index of the player's floor); EditError for a batch"
-    state, spec = as_numpy(state), ObsSpec.of(state)
+    spec = ObsSpec.of(state)
+    state = as_numpy(state)
     if state.player_position.shape != (2,):
         raise EditError(
             f"an edit takes one state, not a batch of shape {state.player_position.shape[:-1]}: use `unstack` first"
@@ -186,7 +189,8 @@ def mobs(
 ) -> list[Mob]:
     "All mobs that live on the player's floor, seen or not"
     state, spec, floor = opened(state)
-    names, living = {step: name for name, step in DIRECTIONS.items()}, []
+    names = {step: name for name, step in DIRECTIONS.items()}
+    living = []
     for i, group in enumerate(FULL_GROUPS if spec is FULL else CLASSIC_GROUPS):
         members = getattr(state, group)
         for slot in np.flatnonzero(members.mask[floor]).tolist():
@@ -202,7 +206,8 @@ SOLID = {
     FULL: frozenset(full.SOLID_BLOCKS),
     CLASSIC: frozenset(np.asarray(classic.SOLID_BLOCKS).tolist()) - {classic.BlockType.WATER.value},
 }
-WATER, LAVA = full.BlockType.WATER.value, full.BlockType.LAVA.value  # the same in Classic
+WATER = full.BlockType.WATER.value  # the same in Classic
+LAVA = full.BlockType.LAVA.value
 LAND = (False, True, True)  # stopped by ground, water, lava
 
 
@@ -263,7 +268,8 @@ def points(state) -> int:
 def _most(state) -> dict[str, float]:
     "The greatest value of each number of Craftax that depends on other numbers; their least is 0, except attributes'"
     attribute = {n: int(getattr(state, f"player_{n}")) for n in ATTRIBUTES}
-    held, spells = state.inventory, np.asarray(state.learned_spells).astype(int)
+    inventory = state.inventory
+    spells = np.asarray(state.learned_spells).astype(int)
     last = int(state.player_level) == len(state.map) - 1
     spare = len(state.map) - 2 + last - points(state)  # points of experience still to be had
     return {
@@ -272,11 +278,11 @@ def _most(state) -> dict[str, float]:
         "xp": int(state.player_xp) + spare,
         **{n: 7 + 2 * attribute["dexterity"] for n in _NEEDS},
         **{n: max(value, min(EnvParams().max_attribute, value + spare)) for n, value in attribute.items()},
-        "sword_enchantment": 2 * bool(held.sword),
-        "bow_enchantment": 2 * bool(held.bow),
-        **{f"armour_enchantment_{i}": 2 * bool(np.sum(held.armour)) for i in range(4)},
+        "sword_enchantment": 2 * bool(inventory.sword),
+        "bow_enchantment": 2 * bool(inventory.bow),
+        **{f"armour_enchantment_{i}": 2 * bool(np.sum(inventory.armour)) for i in range(4)},
         "books": 2 - spells.sum(),
-        **{n: min(1, 2 - int(held.books) - spells[1 - i]) for i, n in enumerate(SPELLS)},
+        **{n: min(1, 2 - int(inventory.books) - spells[1 - i]) for i, n in enumerate(SPELLS)},
         "boss_vulnerable": int(last),
         "sleeping": 1 - bool(state.is_resting),
         "resting": 1 - bool(state.is_sleeping),
@@ -313,12 +319,13 @@ TIERS = ("wood", "stone", "iron", "diamond")
 
 def _lasting_full(state) -> dict[str, bool]:
     "Achievements of Craftax that leave a lasting trace: whether the state has it, which it has exactly if reached"
-    held, armour = state.inventory, np.asarray(state.inventory.armour)
+    inventory = state.inventory
+    armour = np.asarray(state.inventory.armour)
     tools = [(tool, tier, i) for tool in ("pickaxe", "sword") for i, tier in enumerate(TIERS)]
     return {
-        **{f"make_{tier}_{tool}": getattr(held, tool) > i for tool, tier, i in tools},
+        **{f"make_{tier}_{tool}": getattr(inventory, tool) > i for tool, tier, i in tools},
         "make_diamond_armour": (armour == 2).any(),
-        "find_bow": held.bow > 0,
+        "find_bow": inventory.bow > 0,
         "enchant_sword": state.sword_enchantment > 0,
         "enchant_armour": np.any(state.armour_enchantments),
         **{f"learn_{spell}": state.learned_spells[i] for i, spell in enumerate(SPELLS)},
@@ -336,20 +343,29 @@ def _floors_entered(state) -> dict[str, bool]:
 # %% ../../nbs/world/rules.ipynb #dd9e8f19
 def _shown_full(state) -> tuple[dict[str, bool], dict[str, bool]]:
     "Achievements of Craftax: those that must have been reached, and those that can have been only if True"
-    held, lasting, entered = state.inventory, _lasting_full(state), _floors_entered(state)
-    spells, armour = np.asarray(state.learned_spells).astype(bool), np.asarray(held.armour)
-    chest = [np.any(state.chests_opened), np.any(held.potions), held.books > 0, spells.any(), held.bow > 0]
+    inventory = state.inventory
+    lasting = _lasting_full(state)
+    entered = _floors_entered(state)
+    spells = np.asarray(state.learned_spells).astype(bool)
+    armour = np.asarray(inventory.armour)
+    chest = [
+        np.any(state.chests_opened),
+        np.any(inventory.potions),
+        inventory.books > 0,
+        spells.any(),
+        inventory.bow > 0,
+    ]
     must = {
         **lasting,
         **entered,
         "make_iron_armour": (armour == 1).any(),
-        **{f"collect_{name}": getattr(held, name) > 0 for name in MATERIALS[:8]},
-        **{"make_torch": held.torches > 0, "make_arrow": held.arrows > 0, "open_chest": any(chest)},
+        **{f"collect_{name}": getattr(inventory, name) > 0 for name in MATERIALS[:8]},
+        **{"make_torch": inventory.torches > 0, "make_arrow": inventory.arrows > 0, "open_chest": any(chest)},
     }
     only_if = {
         **lasting,
         **{f"cast_{spell}": spells[i] for i, spell in enumerate(SPELLS)},
-        **{"fire_bow": held.bow > 0, "make_iron_armour": armour.any()},
+        **{"fire_bow": inventory.bow > 0, "make_iron_armour": armour.any()},
         list(entered)[-1]: int(state.player_level) == len(entered),
     }
     return must, only_if
@@ -357,9 +373,9 @@ def _shown_full(state) -> tuple[dict[str, bool], dict[str, bool]]:
 # %% ../../nbs/world/rules.ipynb #30d6fb30
 def _shown_classic(state) -> tuple[dict[str, bool], dict[str, bool]]:
     "As `_shown_full`, of Classic"
-    held = state.inventory
-    tools = {f"make_{tool}": getattr(held, tool) > 0 for tool in CLASSIC_TOOLS}
-    materials = {f"collect_{n}": getattr(held, n) > 0 for n in "wood stone coal iron diamond sapling".split()}
+    inventory = state.inventory
+    tools = {f"make_{tool}": getattr(inventory, tool) > 0 for tool in CLASSIC_TOOLS}
+    materials = {f"collect_{n}": getattr(inventory, n) > 0 for n in "wood stone coal iron diamond sapling".split()}
     return tools | materials, tools
 
 # %% ../../nbs/world/rules.ipynb #9254e319
@@ -371,7 +387,7 @@ def achievement_bounds(
     must, only_if = _shown_full(state) if spec is FULL else _shown_classic(state)
     enum = full.Achievement if spec is FULL else classic.Achievement
     least, most = np.zeros(len(enum), bool), np.ones(len(enum), bool)
-    for bound, known in ((least, must), (most, only_if)):
-        for name, value in known.items():
+    for bound, achievements in ((least, must), (most, only_if)):
+        for name, value in achievements.items():
             bound[enum[name.upper()].value] = bool(value)
     return least, most

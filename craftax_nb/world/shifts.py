@@ -27,8 +27,8 @@ __all__ = ['LOW', 'MORE_SPAWNS', 'SHIFTS', 'Shift', 'ShiftedWorld', 'check_shift
 class Shift:
     "One way in which a game differs from the one that was trained on"
 
-    about: str  # what is different
-    begin: Callable | None = None  # the first state of an episode -> the first state of the shifted episode
+    description: str  # what is different
+    first_state: Callable | None = None  # the first state of an episode -> the first state of the shifted episode
     after: Callable | None = None  # game's name, key, state after a step -> state after a step of the shifted game
     observation: tuple[str, ...] = ()  # two blocks, each of which looks like the other; (): none
     words: tuple[str, ...] = ()  # two blocks, each called by the other's name in a language model's texts; (): none
@@ -42,19 +42,19 @@ def _low(need: str) -> Callable:
     "Makes the first state one in which little is left of a need"
     field = f"player_{need}"
 
-    def begin(state):
+    def first_state(state):
         return state.replace(**{field: jnp.minimum(getattr(state, field), LOW)})
 
-    return begin
+    return first_state
 
 # %% ../../nbs/world/shifts.ipynb #aa8662fc
 def _on_floor(floor: int) -> Callable:
     "Makes the first state one on another floor of Craftax, at the ladder that leads up from there"
 
-    def begin(state):
+    def first_state(state):
         return state.replace(player_level=jnp.int32(floor), player_position=state.up_ladders[floor])
 
-    return begin
+    return first_state
 
 # %% ../../nbs/world/shifts.ipynb #46d40651
 MORE_SPAWNS = 4  # further draws of the lottery for new creatures in a step
@@ -75,16 +75,21 @@ def _more_mobs(env_name: str, key: jax.Array, state):
     return jax.lax.fori_loop(0, MORE_SPAWNS, spawn, state)
 
 # %% ../../nbs/world/shifts.ipynb #3e5f33c8
-_RENAMED, _ORES, _UNSEEN = ("tree", "stone"), ("coal", "iron"), ("tree", "wood")
+_RENAMED = ("tree", "stone")
+_ORES = ("coal", "iron")
+_UNSEEN = ("tree", "wood")
 _midnight_after = lambda env_name, key, state: _midnight(state)
 
 SHIFTS = {
-    "night": Shift("it is always midnight", begin=_midnight, after=_midnight_after),
-    "low energy": Shift(f"energy begins at {LOW} of 9", begin=_low("energy")),
-    "low food": Shift(f"food begins at {LOW} of 9", begin=_low("food")),
-    "low drink": Shift(f"drink begins at {LOW} of 9", begin=_low("drink")),
+    "night": Shift("it is always midnight", first_state=_midnight, after=_midnight_after),
+    "low energy": Shift(f"energy begins at {LOW} of 9", first_state=_low("energy")),
+    "low food": Shift(f"food begins at {LOW} of 9", first_state=_low("food")),
+    "low drink": Shift(f"drink begins at {LOW} of 9", first_state=_low("drink")),
     "more mobs": Shift(f"new creatures have {1 + MORE_SPAWNS} chances a step instead of one", after=_more_mobs),
-    **{f"floor {i}": Shift(f"episodes begin on floor {i}", begin=_on_floor(i), games=(FULL,)) for i in range(1, 9)},
+    **{
+        f"floor {i}": Shift(f"episodes begin on floor {i}", first_state=_on_floor(i), games=(FULL,))
+        for i in range(1, 9)
+    },
     "blocks renamed in the observation": Shift("trees look like stones and stones like trees", observation=_RENAMED),
     "blocks renamed in the words": Shift("trees are called stones and stones trees", words=_RENAMED),
     "ores swapped in the observation": Shift("coal looks like iron and iron like coal", observation=_ORES),
@@ -101,7 +106,7 @@ def _names_table(
     spec: ObsSpec,
     pairs: list[tuple[str, str]],  # of blocks, each of which goes by the other's name; () leaves all names
 ) -> np.ndarray:  # (256,) uint8
-    "The byte that stands for each block, when names were swapped pair by pair"
+    "The byte of each block after names were swapped pair by pair"
     table = np.arange(256, dtype=np.uint8)
     for a, b in filter(None, pairs):
         i, j = spec.block_names.index(a), spec.block_names.index(b)
@@ -111,7 +116,8 @@ def _names_table(
 
 def _renamed(spec: ObsSpec, codes, table: np.ndarray):  # numpy or jax, (…, width) uint8, as `codes` is
     "The codes with each block under the name that the table gives it"
-    blocks, xp = spec.slices["blocks"], _xp(codes)
+    blocks = spec.slices["blocks"]
+    xp = _xp(codes)
     return xp.concatenate([xp.asarray(table)[codes[..., blocks]], codes[..., blocks.stop :]], -1)
 
 # %% ../../nbs/world/shifts.ipynb #d6731b16
@@ -133,12 +139,12 @@ class ShiftedWorld(World):
 
     def reset(self, key: jax.Array):
         "The first state of a shifted episode in a new world"
-        return self.begin(super().reset(key))
+        return self.first_state(super().reset(key))
 
-    def begin(self, state):
+    def first_state(self, state):
         "The first state of a shifted episode in the world of an unshifted first state"
         for name in self.shifts:
-            state = SHIFTS[name].begin(state) if SHIFTS[name].begin else state
+            state = SHIFTS[name].first_state(state) if SHIFTS[name].first_state else state
         return _strong(state)
 
     def step(self, key: jax.Array, state, action: jax.Array):
@@ -159,7 +165,7 @@ class ShiftedWorld(World):
 @partial(jax.jit, static_argnums=0)
 def _begin_many(world: ShiftedWorld, states):
     "The first states of shifted episodes, in many worlds"
-    return jax.vmap(world.begin)(states)
+    return jax.vmap(world.first_state)(states)
 
 # %% ../../nbs/world/shifts.ipynb #70e39c8b
 @patch

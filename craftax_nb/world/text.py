@@ -58,7 +58,8 @@ def bearing(
     columns: int,  # from the player, right is positive
 ) -> str:
     "A tile's distance in steps (rows plus columns) and the nearest of eight directions"
-    vertical, horizontal = "south" if rows > 0 else "north", "east" if columns > 0 else "west"
+    vertical = "south" if rows > 0 else "north"
+    horizontal = "east" if columns > 0 else "west"
     short, long = sorted((abs(rows), abs(columns)))
     if not long:
         return "here"
@@ -73,7 +74,7 @@ class Lexicon:
     "The words of one environment"
 
     spec: ObsSpec
-    kinds: tuple[str, ...]  # all words that `filtered` mentions; the first stands for plain ground
+    kinds: tuple[str, ...]  # all words that `filtered` mentions; the first is plain ground
     block_words: np.ndarray  # (256,) object; `DARK` is "darkness"
     kind_of_block: np.ndarray  # (256,) uint8
     item_words: np.ndarray  # (256,) object
@@ -126,13 +127,14 @@ def _sentences(
     rows: np.ndarray,  # (entries,) int, ascending: the state that an entry belongs to
     entries: np.ndarray,  # (entries,) object, strings
     n: int,  # states
-    before: str = "",  # stands before the entries
-    after: str = "",  # stands after them
+    before: str = "",  # text before the entries
+    after: str = "",  # text after them
     nothing: str = "",  # the sentence of a state without entries
-    comma: str = ", ",  # stands between two entries
+    comma: str = ", ",  # text between two entries
 ) -> list[str]:
     "One sentence a state, from its entries"
-    ends, entries = np.bincount(rows, minlength=n).cumsum().tolist(), entries.tolist()
+    ends = np.bincount(rows, minlength=n).cumsum().tolist()
+    entries = entries.tolist()
     bounds = zip([0, *ends[:-1]], ends, strict=True)
     return [f"{before}{comma.join(entries[a:b])}{after}" if b > a else nothing for a, b in bounds]
 
@@ -142,11 +144,13 @@ COUNTS = np.array(["", ""] + [f" ({i})" for i in range(2, 256)], object)
 
 def _nearest_things(parts: Unpacked, lex: Lexicon) -> tuple[np.ndarray, ...]:
     "Of each kind in view of each state: the state, the kind, the place in `order` of the nearest, how many there are"
-    n, kinds = len(parts.blocks), len(lex.kinds)
+    n = len(parts.blocks)
+    kinds = len(lex.kinds)
     order = lex.order
     blocks = lex.kind_of_block[parts.blocks.reshape(n, -1)[:, order]]
     grids = [blocks, lex.kind_of_item[parts.items.reshape(n, -1)[:, order]]] if parts.spec.item_names else [blocks]
-    counts, nearest = np.zeros(n * kinds, np.int64), np.full(n * kinds, len(order))
+    counts = np.zeros(n * kinds, np.int64)
+    nearest = np.full(n * kinds, len(order))
     for grid in grids:
         row, near = np.nonzero(grid)
         key = row * kinds + grid[row, near]
@@ -167,7 +171,8 @@ def _things(parts: Unpacked, lex: Lexicon) -> list[str]:
 def _creatures(parts: Unpacked, lex: Lexicon) -> list[str]:
     "The sentences about creatures, for `filtered`"
     row, slot = np.nonzero(parts.mob_tile != EMPTY)
-    tile, mob = parts.mob_tile[row, slot], parts.mob_id[row, slot]
+    tile = parts.mob_tile[row, slot]
+    mob = parts.mob_id[row, slot]
     sort = np.lexsort((mob, tile, lex.steps[tile], row))
     return _sentences(row[sort], lex.creatures[mob[sort], tile[sort]], len(parts.blocks), " Creatures: ", ".")
 
@@ -186,7 +191,8 @@ def _nearest(parts: Unpacked, lex: Lexicon) -> list[str]:
     "The sentences about things and creatures, for `nearest`"
     row, kind, near, _ = _nearest_things(parts, lex)
     mob_row, mob, mob_near = _nearest_creatures(parts, lex)
-    row, kind = np.concatenate([row, mob_row]), np.concatenate([kind, len(lex.kinds) + mob])
+    row = np.concatenate([row, mob_row])
+    kind = np.concatenate([kind, len(lex.kinds) + mob])
     near = np.concatenate([near, mob_near])
     sort = np.lexsort((kind, near, row))
     words = lex.bearings[kind[sort], lex.order[near[sort]]]
@@ -239,12 +245,12 @@ def _carried(spec: ObsSpec) -> tuple[list[str], np.ndarray]:
 def _belongings(parts: Unpacked) -> list[str]:
     "The sentences about what the player carries"
     names, words = _carried(parts.spec)
-    held = np.stack([parts.scalar(name) for name in names], -1).astype(np.int64)
-    row, column = np.nonzero(held)
+    amounts = np.stack([parts.scalar(name) for name in names], -1).astype(np.int64)
+    row, column = np.nonzero(amounts)
     for enchantment in (name for name in parts.spec.scalar_names if "enchantment" in name):
         enchanted = names.index(enchantment.replace("_enchantment", ""))
-        held[:, enchanted] += 256 * parts.scalar(enchantment).clip(0, 2).astype(np.int64)
-    return _sentences(row, words[column, held[row, column]], len(held), " You carry ", ".", " You carry nothing.")
+        amounts[:, enchanted] += 256 * parts.scalar(enchantment).clip(0, 2).astype(np.int64)
+    return _sentences(row, words[column, amounts[row, column]], len(amounts), " You carry ", ".", " You carry nothing.")
 
 # %% ../../nbs/world/text.ipynb #be918e7a
 NUMBERS = np.array([f"{i / 10:g}" for i in range(1001)], object)
@@ -281,7 +287,8 @@ SHADES = np.array(["", ", partly dark", ", mostly dark", ", all dark"], object)
 def _uppermost(parts: Unpacked, lex: Lexicon, rows, columns) -> list[str]:
     "What lies uppermost on one tile of each state: a creature, else an item, else the block"
     at = np.arange(len(parts.blocks)), rows, columns
-    words, items = lex.block_words[parts.blocks[at]], parts.items[at]
+    words = lex.block_words[parts.blocks[at]]
+    items = parts.items[at]
     words = np.where(items > 0, lex.item_words[items], words)
     row, slot = np.nonzero(parts.mob_tile == (rows * parts.spec.map_shape[1] + columns)[:, None])
     for i, mob in zip(row[::-1], parts.mob_id[row, slot][::-1], strict=True):
@@ -291,7 +298,8 @@ def _uppermost(parts: Unpacked, lex: Lexicon, rows, columns) -> list[str]:
 # %% ../../nbs/world/text.ipynb #b5a1cc61
 def _stance(parts: Unpacked, lex: Lexicon) -> list[str]:
     "The first sentences: what the player stands on and faces"
-    spec, middle = parts.spec, np.array(parts.spec.map_shape) // 2
+    spec = parts.spec
+    middle = np.array(parts.spec.map_shape) // 2
     ahead = middle + AHEAD[parts.scalar("direction").clip(0, 4)]
     resting = 2 * (parts.scalar("resting") > 0) if "resting" in spec.scalar_names else 0
     posture = POSTURES[np.where(parts.scalar("sleeping") > 0, 1, resting)].tolist()
@@ -312,16 +320,19 @@ def _surroundings(parts: Unpacked) -> list[str]:
     daytime = LIGHTS[np.digitize(parts.scalar("light"), [0.6, 0.3])].tolist()
     if "floor" not in parts.spec.scalar_names:
         return [f" It is {when}." for when in daytime]
-    floor, dark = parts.scalar("floor").clip(0, 8), (parts.blocks == DARK).reshape(len(parts.blocks), -1).mean(-1)
+    floor = parts.scalar("floor").clip(0, 8)
+    dark = (parts.blocks == DARK).reshape(len(parts.blocks), -1).mean(-1)
     shade = SHADES[np.select([dark == 0, dark < 0.5, dark < 1], [0, 1, 2], 3)].tolist()
-    way, floor = _way_down(parts, floor), floor.tolist()
+    way = _way_down(parts, floor)
+    floor = floor.tolist()
     light = [shade[i] if f else f", {daytime[i]}" for i, f in enumerate(floor)]
     return [f" Floor {f}, {FLOORS[f]}{light[i]}{way[i]}." for i, f in enumerate(floor)]
 
 # %% ../../nbs/world/text.ipynb #274a9539
 def _tiles(parts: Unpacked, lex: Lexicon) -> list[str]:
     "All tiles of each state, for `full`"
-    n, (rows, columns) = len(parts.blocks), parts.spec.map_shape
+    n = len(parts.blocks)
+    (rows, columns) = parts.spec.map_shape
     words = lex.block_words[parts.blocks]
     at = np.nonzero(parts.items)
     words[at] = lex.item_words[parts.items[at]] + " on " + words[at]
@@ -351,11 +362,15 @@ def describe(
         return [text for i in range(0, len(codes), 1024) for text in describe(codes[i : i + 1024], format)]
     if not len(codes):
         return []
-    parts, lex = unpack(codes), lexicon(ObsSpec.of(codes))
-    stance, needs, held, surroundings = _stance(parts, lex), _needs(parts), _belongings(parts), _surroundings(parts)
+    parts = unpack(codes)
+    lex = lexicon(ObsSpec.of(codes))
+    stance = _stance(parts, lex)
+    needs = _needs(parts)
+    belongings = _belongings(parts)
+    surroundings = _surroundings(parts)
     if format == "full":
         needs = (line[1:] for line in needs)  # a line of its own, without the space before it
         around = (_tiles(parts, lex),)
     else:
         around = (_nearest(parts, lex),) if format == "nearest" else (_things(parts, lex), _creatures(parts, lex))
-    return list(map("".join, zip(stance, *around, needs, held, surroundings, strict=True)))
+    return list(map("".join, zip(stance, *around, needs, belongings, surroundings, strict=True)))

@@ -154,7 +154,7 @@ def carry_latents(
 
     def step(latent, row):
         tokens, action, first, key = row
-        deter, stoch, logits = apply(latent, tokens, first, key, method="look")
+        deter, stoch, logits = apply(latent, tokens, first, key, method="observe")
         return latent._replace(deter=deter, stoch=stoch, action=action), Observed(deter, stoch, logits)
 
     keys = jax.random.split(key, len(sequences.first))

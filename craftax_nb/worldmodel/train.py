@@ -5,7 +5,6 @@
 # %% ../../nbs/worldmodel/train.ipynb #e077b790
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+from fastcore.basics import patch
 
 from ..nets.agent import Agent, read_meta, save_agent
 from ..play.engine import Envs
@@ -24,28 +24,19 @@ from craftax_nb.play.live_rollout import (
     live_recipe,
     take_moments,
 )
-from craftax_nb.play.training import (
-    EPISODE_COLUMNS,
-    TRAINER,
-    Clock,
-    check_metrics_finite,
-    episode_metrics,
-    load_recent,
-    load_trainer,
-    remove_older_trainers,
-    save_trainer,
-)
 from ..play.types import Record
-from ..runs.checkpoints import DamagedState, step_of
+from ..runs.checkpoints import TRAINER, DamagedState, step_of
 from ..runs.run import Run
+from ..training.driver import Schedule, Trainee, train
+from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
 from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, play_rollout, start_actors
 from .dreamer import DreamerState, init_dreamer, learn_dreamer
 from .replay import Replay
 from .settings import DreamerRun, on_devices, share_sequences
 
 # %% auto #0
-__all__ = ['DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 'save_dreamer', 'load_dreamer', 'MetricsLog',
-           'learn_updates', 'play_and_learn', 'measure_hidden_states', 'resume_dreamer', 'train_dreamer']
+__all__ = ['DreamerProgress', 'start_progress', 'make_replay', 'dreamer_agent', 'save_dreamer', 'load_dreamer', 'learn_updates',
+           'play_and_learn', 'measure_hidden_states', 'DreamerTrainee', 'train_dreamer']
 
 # %% ../../nbs/worldmodel/train.ipynb #04a93af1
 class DreamerProgress(NamedTuple):
@@ -77,27 +68,25 @@ def dreamer_agent(settings: DreamerRun, learner: DreamerState, store: HiddenStor
 
 
 def save_dreamer(
-    run: Run,
+    folder: Path,  # of the checkpoint, step-...
     settings: DreamerRun,
     progress: DreamerProgress,
     replay: Replay,
-    step: int,
-    recent: Iterable[float],  # returns of the last episodes
+    recent: Iterable[float] = (),  # returns of the last episodes
     store: HiddenStore | None = None,  # of an agent that reads hidden states
+    parameters: dict | None = None,  # of the run
 ) -> Path:
-    "A checkpoint: the agent with its whole world model; the newest two keep what the run needs to go on"
+    "Writes a checkpoint: the agent with its whole world model, the training state and the replay"
 
-    def played(trainer: Path):
+    def save_replay(trainer: Path):
         (trainer / "replay").mkdir()
         replay.save(trainer / "replay")
         if store is not None:
             store.save_state(trainer)
 
-    extra = lambda folder: save_trainer(folder, progress, recent, played)
+    extra = lambda new: save_trainer(new, progress, recent, save_replay)
     agent = dreamer_agent(settings, jax.tree.map(np.asarray, progress.learner), store)
-    folder = save_agent(run.checkpoint_dir(step), agent, "dreamer", step, parameters=run.params, extra=extra)
-    remove_older_trainers(run.dir)
-    return folder
+    return save_agent(folder, agent, "dreamer", step_of(folder), parameters=parameters or {}, extra=extra)
 
 
 def load_dreamer(folder: Path, settings: DreamerRun, seed: int) -> tuple[DreamerProgress, Replay]:
@@ -109,40 +98,6 @@ def load_dreamer(folder: Path, settings: DreamerRun, seed: int) -> tuple[Dreamer
     except OSError as e:
         raise DamagedState(f"the replay of {folder.name} can't be read: {e}; give a new run_dir") from None
     return progress, replay
-
-# %% ../../nbs/worldmodel/train.ipynb #93c0f9a1
-class MetricsLog:
-    "Gathers metrics of rollouts and writes a row of them now and then"
-
-    def __init__(
-        self,
-        run: Run,
-        settings: DreamerRun,
-        recent: deque,  # returns of the last episodes; appended to
-        every: int,  # rollouts between rows
-    ):
-        self.run, self.settings, self.recent, self.every = run, settings, recent, every
-        self.losses, self.columns, self.rate = [], [], {}
-
-    def add(self, step: int, metrics: dict, columns: dict, rate: dict) -> None:
-        "Adds the metrics of a rollout and its updates; Diverged where a loss isn't finite"
-        check_metrics_finite(metrics, step, self.settings.dreamer.learning_rate, tuple(metrics))
-        self.losses.append(metrics)
-        self.columns.append({name: columns[name] for name in EPISODE_COLUMNS})
-        self.rate = rate
-        if len(self.columns) >= self.every:
-            self.write(step)
-
-    def write(self, step: int) -> None:
-        "Writes the row"
-        if not self.columns:
-            return
-        names = {name: None for row in self.losses for name in row}
-        means = {name: float(np.mean([row[name] for row in self.losses if name in row])) for name in names}
-        columns = {name: np.concatenate([part[name] for part in self.columns]) for name in EPISODE_COLUMNS}
-        episodes = episode_metrics(columns, self.settings.world.achievement_names, self.recent)
-        self.run.log(step, **means, **episodes, **self.rate)
-        self.losses, self.columns = [], []
 
 # %% ../../nbs/worldmodel/train.ipynb #931ce5e2
 def learn_updates(
@@ -196,50 +151,88 @@ def measure_hidden_states(settings: DreamerRun, progress: DreamerProgress, store
     take_moments(store, play_rollout(always, agent, progress.envs, progress.key, store)[1])
 
 # %% ../../nbs/worldmodel/train.ipynb #0694f022
-def resume_dreamer(
-    run: Run,
-    settings: DreamerRun,
-    seed: int,
-    store: HiddenStore | None,
-) -> tuple[Path | None, DreamerProgress, Replay]:
-    "The checkpoint to go on from, its training state and replay; None and a new state where there is no checkpoint"
-    loaded = {}
+class DreamerTrainee(Trainee):
+    "A run of DreamerV3, as the driver trains it"
 
-    def load(folder: Path):
-        if store is not None:
-            check_asked_model(read_meta(folder)["recipe"], store, settings.hidden)
-        loaded["newest"] = load_dreamer(folder, settings, seed)
+    def __init__(
+        self,
+        settings: DreamerRun,
+        seed: int = 0,
+        hidden: HiddenStore | None = None,  # the language model of an agent that reads hidden states
+    ):
+        self.settings = settings
+        self.seed = seed
+        self.hidden = hidden
+        self.lr = settings.dreamer.learning_rate
+        self.steps_per_update = self.played_per_update = settings.per_rollout
 
-    checkpoint = run.resume(load)
-    progress, replay = loaded.get("newest") or (start_progress(settings, seed), make_replay(settings, seed))
-    if store is not None:
-        store.open_in(run.dir, checkpoint, lambda: measure_hidden_states(settings, progress, store))
-    return checkpoint, progress, replay
+
+@patch
+def restore(self: DreamerTrainee, folder: Path) -> None:
+    "Loads training state and replay; DamagedState where they can't be read, ValueError for other sizes or models"
+    if self.hidden is not None:
+        check_asked_model(read_meta(folder)["recipe"], self.hidden, self.settings.hidden)
+    self.state, self.replay = load_dreamer(folder, self.settings, self.seed)
+    self.step = step_of(folder)
+
+
+@patch
+def start(self: DreamerTrainee, run: Run, checkpoint: Path | None) -> None:
+    "Makes the first state and an empty replay for a new run; opens the run's hidden states"
+    if checkpoint is None:
+        self.state = start_progress(self.settings, self.seed)
+        self.replay = make_replay(self.settings, self.seed)
+    if self.hidden is not None:
+        measure = lambda: measure_hidden_states(self.settings, self.state, self.hidden)
+        self.hidden.open_in(run.dir, checkpoint, measure)
+    self.state = self.state._replace(learner=on_devices(self.state.learner, self.settings.devices))
+    self.parameters = run.params
+    self.log = UpdateLog(self.settings.world.achievement_names, load_recent(checkpoint))
+
+# %% ../../nbs/worldmodel/train.ipynb #4f40229e
+@patch
+def update(self: DreamerTrainee) -> dict[str, float]:
+    "A rollout, and the gradient steps that are due after it"
+    rollouts = self.step // self.steps_per_update
+    self.state, metrics, columns = play_and_learn(self.settings, self.state, self.replay, rollouts, self.hidden)
+    self.log.add(metrics, columns)
+    self.step += self.steps_per_update
+    return metrics
+
+
+@patch
+def row(self: DreamerTrainee) -> dict[str, float]:
+    "Means over rollouts, and metrics of the episodes that ended"
+    return self.log.row()
+
+
+@patch
+def progress(self: DreamerTrainee) -> str:
+    "The mean return of the last episodes"
+    return f"return {np.mean(self.log.recent or [np.nan]):.2f}"
+
+# %% ../../nbs/worldmodel/train.ipynb #1d4d2958
+@patch
+def save(self: DreamerTrainee, folder: Path) -> None:
+    "As `save_dreamer`"
+    recent = self.log.recent
+    save_dreamer(folder, self.settings, self.state, self.replay, recent, self.hidden, self.parameters)
+
+
+@patch
+def finish(self: DreamerTrainee) -> Agent:
+    "The trained agent"
+    agent = dreamer_agent(self.settings, self.state.learner, self.hidden)
+    return replace(agent, meta={"kind": "dreamer", "step": self.settings.steps})
 
 # %% ../../nbs/worldmodel/train.ipynb #6357428e
 def train_dreamer(
     settings: DreamerRun,
     run: Run,  # where everything goes; resumed if it holds a checkpoint
     seed: int = 0,
-    checkpoint_every: int = 0,  # rollouts between checkpoints; 0: only at the end
-    log_every: int = 8,  # rollouts between rows of metrics
-    progress_every: float = 10.0,  # seconds between progress lines
+    schedule: Schedule = Schedule(log_every=8),  # in rollouts
     hidden: HiddenStore | None = None,  # the language model of an agent that reads hidden states
 ) -> Agent:
-    "Trains to the end; a stop signal writes a checkpoint and ends the notebook cleanly"
-    checkpoint, progress, replay = resume_dreamer(run, settings, seed, hidden)
-    progress = progress._replace(learner=on_devices(progress.learner, settings.devices))
-    recent, clock = load_recent(checkpoint), Clock(settings.per_rollout, progress_every)
-    log = MetricsLog(run, settings, recent, log_every)
-    for i in range(step_of(checkpoint) // settings.per_rollout if checkpoint else 0, settings.num_rollouts):
-        progress, metrics, columns = play_and_learn(settings, progress, replay, i, hidden)
-        step, last = (i + 1) * settings.per_rollout, i + 1 == settings.num_rollouts
-        rate = clock.tick()
-        log.add(step, metrics, columns, rate)
-        if last or run.stopping or (checkpoint_every and (i + 1) % checkpoint_every == 0):
-            log.write(step)
-            save_dreamer(run, settings, progress, replay, step, recent, hidden)
-        clock.report(f"{step:,} of {settings.steps:,} steps, return {np.mean(recent or [np.nan]):.2f}", rate, last)
-        if run.stopping and not last:
-            run.stop()
-    return replace(dreamer_agent(settings, progress.learner, hidden), meta={"kind": "dreamer", "step": settings.steps})
+    "Trains to the end with `training.driver`; a stop signal writes a checkpoint and ends the notebook cleanly"
+    steps = settings.num_rollouts * settings.per_rollout
+    return train(DreamerTrainee(settings, seed, hidden), run, steps, schedule)
