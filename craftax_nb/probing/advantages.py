@@ -5,12 +5,13 @@
 # %% ../../nbs/probing/advantages.ipynb #55157740
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import jax
 import numpy as np
 
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent, load_agent
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.policy import ForcedFirst, NetworkPolicy
@@ -120,7 +121,7 @@ def action_advantages(
     probes: Sequence[Probe],
     suites: Sequence[Suite],
     agents: Mapping[str, Agent],
-    labellers: Mapping[str, Callable] | None = None,
+    labellers: Mapping[str, Labeller] | None = None,
     checkpoints: Mapping[str, str] | None = None,  # by agent's name; Q networks are looked for beside them
     bases: int = 4,  # the game is stepped from the states of so many bases; 0: of none
     num_seeds: int = 2,  # random keys to average over when looking ahead
