@@ -10,6 +10,8 @@ import json
 import sys
 from pathlib import Path
 
+from notebooks import ROOT, find_notebooks
+
 
 def parsed(source):
     "The syntax tree of a cell or a program; None where it is neither. Lines for IPython alone become `pass`"
@@ -53,11 +55,8 @@ def count(notebook):
 
 
 def main():
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
-    counts = {
-        ".".join(path.relative_to(root / "nbs").with_suffix("").parts): count(path)
-        for path in sorted((root / "nbs").rglob("*.ipynb"))
-    }
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    counts = {name: count(path) for name, path in find_notebooks(root).items()}
     for name, (tests, exported) in counts.items():
         print(f"{tests:5} {exported:5}  {name}")
     tests, exported = map(sum, zip(*counts.values()))

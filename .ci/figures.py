@@ -14,9 +14,9 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from notebooks import find_notebooks
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 100_000  # characters of stored outputs in one notebook
 KEPT = ("text/plain", "text/html", "text/markdown", "image/png", "image/jpeg", "image/svg+xml")
 MACHINE_PATH = re.compile(r"(?<![\w.:/<-])/(?:home|root|tmp|work|Users|mnt|var|usr|opt|private|scratch)/\S*")
@@ -104,8 +104,7 @@ def machine_paths(output: dict) -> list[str]:
 
 def main(names: list[str], check: bool) -> int:
     "The exit code: 1 if `check` finds problems"
-    nbs = ROOT / "nbs"
-    paths = {".".join(path.relative_to(nbs).with_suffix("").parts): path for path in sorted(nbs.rglob("*.ipynb"))}
+    paths = find_notebooks()
     if missing := {*names} - {*paths}:
         raise SystemExit(f"nbs/ has no notebook {', '.join(sorted(missing))}: name it room.module")
     paths = {name: path for name, path in paths.items() if not names or name in names}

@@ -11,9 +11,9 @@ import re
 import sys
 import textwrap
 from itertools import takewhile
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from notebooks import ROOT, find_notebooks
+
 EXAMPLE = "## An example"
 ON_IMPORT = "#| on_import\n"
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
@@ -76,7 +76,7 @@ def room_source(page):
 
 def files():
     "Path -> the text that it should have"
-    pages = sorted((ROOT / "nbs").glob("*/index.ipynb"))
+    pages = [path for name, path in find_notebooks().items() if name.endswith(".index")]
     rooms = {ROOT / "craftax_nb" / page.parent.name / "__init__.py": room_source(page) for page in pages}
     return {ROOT / "README.md": readme(), **rooms}
 

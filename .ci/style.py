@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-NO_LIBRARY = ("tests", "bench")
+from notebooks import find_notebooks, in_library
+
 MAX_ARGUMENTS = 7
 MAX_EXAMPLE_LINES = 12
 # Words that tell nothing as a name of their own: a name is a noun of the field.
@@ -64,17 +64,15 @@ class Cell:
         return not all(isinstance(node, ast.Import | ast.ImportFrom) for node in self.tree.body)
 
 
-def read_cells(path: Path) -> list[Cell]:
-    "The code cells of a notebook in nbs/"
-    name = ".".join(path.relative_to(ROOT / "nbs").with_suffix("").parts)
+def read_cells(name: str, path: Path) -> list[Cell]:
+    "The code cells of a notebook"
     cells = [c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
     return [Cell(name, c["id"], "".join(c["source"]), bool(c["outputs"])) for c in cells]
 
 
 def library_cells() -> list[Cell]:
     "The code cells of all notebooks of the library, the rooms' pages among them"
-    paths = sorted((ROOT / "nbs").glob("*/*.ipynb"))
-    return [cell for path in paths if path.parent.name not in NO_LIBRARY for cell in read_cells(path)]
+    return [cell for name, path in find_notebooks().items() if in_library(name) for cell in read_cells(name, path)]
 
 
 # ---- What is counted in a syntax tree

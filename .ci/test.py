@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import IO
 
 from forked import end_with, fork_programs
+from notebooks import find_notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -153,8 +154,6 @@ def source_checks():
 
 def is_tested(path, flag):
     "Whether a notebook is run at all and, where a flag is asked for, has a cell with it"
-    if any(part.startswith(("_", ".")) for part in path.relative_to(ROOT).parts):
-        return False
     sources = ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]]
     skipped = "skip_exec: true" in sources[-1]  # a raw cell, which nbdev reads wherever it lies
     return not skipped and (not flag or any(source.startswith(f"#| {flag}") for source in sources))
@@ -253,8 +252,9 @@ def run_notebook(path, flags):
 
 def notebook_checks(only, flags, services):
     "A check for each notebook; with `only`, for those of these names"
-    paths = [path for path in (ROOT / "nbs").rglob("*.ipynb") if is_tested(path, "service" if services else None)]
-    names = {path: notebook_name(path) for path in paths}
+    tested = lambda path: is_tested(path, "service" if services else None)
+    names = {path: name for name, path in find_notebooks().items() if tested(path)}
+    paths = [*names]
     matches = {word: [p for p in paths if names[p] == word] or [p for p in paths if p.stem == word] for word in only}
     if unknown := sorted(word for word, few in matches.items() if len(few) != 1):
         sys.exit(f"nbs/ has not one notebook that is tested under the name {', '.join(unknown)}: name it room.module")
@@ -262,11 +262,6 @@ def notebook_checks(only, flags, services):
     return [
         Check(names[path], lambda path=path: run_notebook(path, flags), guess(path)) for path in paths if path in asked
     ]
-
-
-def notebook_name(path):
-    "world.codes for nbs/world/codes.ipynb"
-    return ".".join(path.relative_to(ROOT / "nbs").with_suffix("").parts)
 
 
 # ---- How long each took
