@@ -10,7 +10,7 @@ labelling and probing read data sets through `Dataset`.
 1. data.shards: writes episodes, whole or not at all; begin here
 2. data.columns: several files as one array on disk
 3. data.opening: opens a shard and refuses a damaged one
-4. data.about: a shard's own description, and checks of its numbers
+4. data.metadata: the fields of a shard's `shard.json`, and checks of its numbers
 5. data.dataset: `Dataset`: all shards of a folder
 6. data.views: some of the episodes, without a copy
 7. data.returns: return-to-go, TD(lambda), GAE

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
-from .about import SHARD, WORLD, check_alike
 from .columns import Column, checked_rows, gather
+from .metadata import ShardRecord, check_alike
 from .opening import allow_open_files, open_columns, verify_columns
 from .shards import STEP_COLUMNS, Episode, write_shard
 from .starts import at_start
 from ..runs.checkpoints import DatasetError, find_dataset
 from ..runs.files import resolve, show_path, verifies
-from ..runs.provenance import VIEW, shards_hash
+from ..runs.provenance import ViewRecord, shards_hash
 from ..world.layout import ObsSpec
 
 # %% auto #0
@@ -41,15 +41,15 @@ class Dataset:
             raise DatasetError(
                 f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"
             )
-        self.about = [SHARD.read(path / "shard.json") for path in self.shards]
+        self.metadata = [ShardRecord.read(path / "shard.json") for path in self.shards]
         self.home = self.folder  # of the whole data set, where this is a view
         self.description = ""  # what the episodes of a view have in common
         self.left_out = 0, 0  # episodes, and their steps, that are left out because their beginning wasn't stored
-        check_alike(show_path(self.folder), [path.name for path in self.shards], self.about)
+        check_alike(show_path(self.folder), [path.name for path in self.shards], self.metadata)
         allow_open_files(len(self.shards) * (len(STEP_COLUMNS) + 4))
-        parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
+        parts = [open_columns(*shard) for shard in zip(self.shards, self.metadata, strict=True)]
         if verifies(verify):
-            verify_columns(self.shards, self.about, parts)
+            verify_columns(self.shards, self.metadata, parts)
         self._parts = {name: [columns[name] for columns in parts] for name in parts[0]}
         self._all_lengths, self._all_cuts = (np.concatenate(self._parts.pop(name)) for name in ("length", "cut"))
         self._codes = Column(self._parts["codes"])
@@ -71,7 +71,7 @@ class Dataset:
 @patch(as_prop=True)
 def env_name(self: Dataset) -> str:
     "The game's name, as `World` takes it"
-    return self.about[0]["env_name"]
+    return self.metadata[0].env_name
 
 # %% ../../nbs/data/dataset.ipynb #0fd8cf45
 @patch(as_prop=True)
@@ -83,20 +83,19 @@ def spec(self: Dataset) -> ObsSpec:
 @patch(as_prop=True)
 def craftax_version(self: Dataset) -> str:
     "The version of the game that was played, or unknown"
-    return self.about[0]["craftax_version"]
+    return self.metadata[0].craftax_version
 
 # %% ../../nbs/data/dataset.ipynb #a21e7763
 @patch(as_prop=True)
 def upstream_exact(self: Dataset) -> bool:
     "Whether its observations lack those mobs that upstream's symbolic observation loses (`world.codes`)"
-    return bool(self.about[0].get("upstream_exact", False))
+    return self.metadata[0].upstream_exact
 
 # %% ../../nbs/data/dataset.ipynb #63e813ed
 @patch(as_prop=True)
 def dropped(self: Dataset) -> dict:  # numbers of episodes and of their steps
     "How much was played but not stored, because the episodes had begun before the collection"
-    counts = [about.get("dropped", {}) for about in self.about]
-    return {name: sum(count.get(name, 0) for count in counts) for name in ("episodes", "steps")}
+    return {name: sum(shard.dropped.get(name, 0) for shard in self.metadata) for name in ("episodes", "steps")}
 
 # %% ../../nbs/data/dataset.ipynb #2449bb54
 @patch(as_prop=True)
@@ -119,7 +118,7 @@ def _short_sha(raw: bytes) -> str:
 @patch(as_prop=True)
 def whole_hash(self: Dataset) -> str:
     "`hash` of the data set that this is a view of"
-    return shards_hash(self.about)
+    return shards_hash([shard.fields() for shard in self.metadata])
 
 # %% ../../nbs/data/dataset.ipynb #944c17af
 @patch(as_prop=True)
@@ -141,7 +140,7 @@ def known_as(
     whole: bool = False,  # compare with the data set that this is a view of
 ) -> bool:
     "Whether the hash names this data set, by today's formula or by the earlier one, over the columns' checksums alone"
-    earlier_hash = _short_sha(json.dumps([about["sha256"] for about in self.about], sort_keys=True).encode())
+    earlier_hash = _short_sha(json.dumps([shard.sha256 for shard in self.metadata], sort_keys=True).encode())
     return name in ((self.whole_hash, earlier_hash) if whole else (self.hash, self._view_hash(earlier_hash)))
 
 # %% ../../nbs/data/dataset.ipynb #9df1330a
@@ -154,8 +153,8 @@ def achievements(self: Dataset) -> np.ndarray:  # (episodes, achievements) bool
 @patch(as_prop=True)
 def achievements_known(self: Dataset) -> np.ndarray:  # (episodes,) bool
     "For each episode, whether its achievements were recorded; those of imported episodes mostly weren't"
-    lost = [" ".join(about["policy"].get("lost", [])) for about in self.about]
-    return np.array(["achievements" not in text for text in lost])[self.shard_of]
+    losses = [" ".join(shard.policy.get("lost", [])) for shard in self.metadata]
+    return np.array(["achievements" not in text for text in losses])[self.shard_of]
 
 # %% ../../nbs/data/dataset.ipynb #d640e938
 @patch(as_prop=True)
@@ -166,8 +165,8 @@ def of_whole(self: Dataset) -> np.ndarray:  # (transitions,) int64
 # %% ../../nbs/data/dataset.ipynb #60def63a
 @patch(as_prop=True)
 def shard_of(self: Dataset) -> np.ndarray:  # (episodes,) int64
-    "The shard of each episode, an index into `shards` and `about`"
-    shard = np.repeat(np.arange(len(self.about)), [about["episodes"] for about in self.about])
+    "The shard of each episode, an index into `shards` and `metadata`"
+    shard = np.repeat(np.arange(len(self.metadata)), [shard.episodes for shard in self.metadata])
     return shard if self.chosen is None else shard[self.chosen]
 
 # %% ../../nbs/data/dataset.ipynb #bfd70b0b
@@ -242,24 +241,28 @@ def view(
 # %% ../../nbs/data/dataset.ipynb #161c4f0c
 def _restore_view(data: Dataset) -> None:
     "Chooses the episodes that a saved view names; DatasetError if its links lead to another data set"
-    saved = VIEW.read(data.folder / VIEW_FILE)
-    if not data.known_as(saved["whole"], whole=True):
+    saved = ViewRecord.read(data.folder / VIEW_FILE)
+    if not data.known_as(saved.whole, whole=True):
         raise DatasetError(
-            f"{show_path(data.folder)} is a view of data set {saved['whole']}, "
+            f"{show_path(data.folder)} is a view of data set {saved.whole}, "
             f"but its links lead to {data.whole_hash}; save the view again"
         )
-    data.description, data.home = saved["said"], data.shards[0].resolve().parent
-    episodes = np.array(saved["episodes"], np.int64)
+    data.description, data.home = saved.description, data.shards[0].resolve().parent
+    episodes = np.array(saved.episodes, np.int64)
     if all_there := len(episodes) and episodes.max() < len(data._all_lengths):
         data._choose(episodes)
-    if not all_there or not data.known_as(saved["hash"]):
-        raise DatasetError(f"{show_path(data.folder / VIEW_FILE)}: episodes are not those of its hash; {VIEW.remedy}")
+    if not all_there or not data.known_as(saved.hash):
+        raise DatasetError(
+            f"{show_path(data.folder / VIEW_FILE)}: episodes are not those of its hash; {ViewRecord.remedy}"
+        )
 
 # %% ../../nbs/data/dataset.ipynb #10a8ef3d
 @patch
 def _leave_out_headless(self: Dataset) -> None:
     "Leaves out episodes of earlier versions that lack their beginning; DatasetError if all do"
-    older = ["dropped" not in about and about["policy"].get("policy") != "human" for about in self.about]
+    older = [
+        "dropped" not in shard.model_fields_set and shard.policy.get("policy") != "human" for shard in self.metadata
+    ]
     suspects = np.flatnonzero(np.array(older)[self.shard_of])
     headless = suspects[~at_start(self.codes(self.start[suspects]))] if len(suspects) else suspects
     if len(headless) == self.num_episodes:
@@ -323,8 +326,8 @@ def episode(self: Dataset, e: int) -> Episode:
 @patch
 def verify(self: Dataset) -> None:
     "Reads every column and checks its checksum and its numbers; DatasetError names the column and what is wrong"
-    parts = [open_columns(path, about) for path, about in zip(self.shards, self.about, strict=True)]
-    verify_columns(self.shards, self.about, parts)
+    parts = [open_columns(*shard) for shard in zip(self.shards, self.metadata, strict=True)]
+    verify_columns(self.shards, self.metadata, parts)
 
 # %% ../../nbs/data/dataset.ipynb #6a90557e
 def load_dataset(
@@ -341,10 +344,12 @@ def copy_episodes(
     folder: str | Path,  # a new data set's
 ) -> Dataset:
     "A data set of some of another's episodes; ValueError if the folder holds shards already"
-    folder, about = resolve(folder), data.about[-1]
+    folder = resolve(folder)
+    newest = data.metadata[-1]
     if any(folder.glob("shard-*")):
         raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
-    world = {name: about[name] for name in WORLD if name in about}
     dropped = tuple(a + b for a, b in zip(data.dropped.values(), data.left_out))
-    write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], world, about["policy"], 0, dropped)
+    write_shard(
+        folder / "shard-000000000", [data.episode(e) for e in episodes], newest.world, newest.policy, 0, dropped
+    )
     return Dataset(folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .about import SHARD, code_problems, step_problems
+from .metadata import ShardRecord, code_problems, step_problems
 from .shards import STEP_COLUMNS
 from ..runs.checkpoints import DatasetError
 from ..runs.files import reading_problem, require_file, sha256_of, show_path
@@ -21,24 +21,25 @@ from ..world.env import World
 from ..world.layout import ObsSpec
 
 # %% ../../nbs/data/opening.ipynb #6e2bb021
-_AGAIN = SHARD.remedy
+_AGAIN = ShardRecord.remedy
 
 
 def open_columns(
     shard: Path,  # a folder
-    about: dict,  # its shard.json
+    metadata: ShardRecord,
 ) -> dict[str, np.ndarray]:  # every column by name, mapped into memory
     "The columns of a shard; DatasetError if one is missing, cut short, or of another shape or type than it should be"
-    steps, episodes = about["transitions"], about["episodes"]
-    unlocked = (episodes, len(World(about["env_name"]).achievement_names))
+    steps = metadata.transitions
+    episodes = metadata.episodes
+    unlocked = (episodes, len(World(metadata.env_name).achievement_names))
     shapes = {name: (kind, (steps,)) for name, kind in STEP_COLUMNS.items()}
-    shapes |= {"codes": (np.uint8, (steps + episodes, ObsSpec.of(about["env_name"]).width))}
+    shapes |= {"codes": (np.uint8, (steps + episodes, ObsSpec.of(metadata.env_name).width))}
     shapes |= {"unlocked": (np.int32, unlocked), "length": (np.int32, (episodes,)), "cut": (bool, (episodes,))}
     columns = {name: _open_column(shard / f"{name}.npy", *form) for name, form in shapes.items()}
     file = show_path(shard / "shard.json")
-    if outside := [name for name in about["sha256"] if Path(name).name != name]:
+    if outside := [name for name in metadata.sha256 if Path(name).name != name]:
         raise DatasetError(f"{file} lists {outside[0]}, which isn't in its folder; {_AGAIN}")
-    if unlisted := [name for name in columns if f"{name}.npy" not in about["sha256"]]:
+    if unlisted := [name for name in columns if f"{name}.npy" not in metadata.sha256]:
         raise DatasetError(f"column {unlisted[0]}: {file} has no checksum of it; {_AGAIN}")
     _check_lengths(shard, steps, columns["length"])
     return columns
@@ -76,19 +77,19 @@ def _check_lengths(shard: Path, steps: int, length: np.ndarray) -> None:
 # %% ../../nbs/data/opening.ipynb #e082ae1c
 def verify_columns(
     shards: list[Path],
-    about: list[dict],  # each shard's shard.json
+    metadata: list[ShardRecord],  # of each shard
     columns: list[dict[str, np.ndarray]],  # of each shard
 ) -> None:
     "DatasetError, naming shard and column, for a file that differs from its checksum or holds what the game doesn't"
     files = [
         (shard / name, sha)
-        for shard, fields in zip(shards, about, strict=True)
-        for name, sha in fields["sha256"].items()
+        for shard, record in zip(shards, metadata, strict=True)
+        for name, sha in record.sha256.items()
     ]
     sha256 = lambda file: sha256_of(file) if file.exists() else "missing"
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         digests = threads.map(sha256, [file for file, _ in files])
-        checks = threads.map(_check_numbers, shards, [fields["env_name"] for fields in about], columns)
+        checks = threads.map(_check_numbers, shards, [record.env_name for record in metadata], columns)
         for (file, expected), digest in zip(files, digests, strict=True):
             if digest != expected:
                 problem = f"{show_path(file)} is damaged: its checksum differs from the one in shard.json"

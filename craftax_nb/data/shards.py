@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
-from .about import SCHEMA, SHARD, WORLD
+from .metadata import SCHEMA, WORLD, ShardRecord
 from ..runs.checkpoints import DatasetError
 from craftax_nb.runs.files import (
     remove_leftovers,
@@ -163,7 +163,7 @@ def _restore(self: EpisodeWriter, step: int) -> None:
     if (self.folder / f"shard-{step:09d}-cut").exists():
         return
     for shard in self.folder.glob("shard-*"):
-        if SHARD.read(shard / "shard.json")["step"] > step or shard.name.endswith("-cut"):
+        if ShardRecord.read(shard / "shard.json").step > step or shard.name.endswith("-cut"):
             remove_whole(shard)
     columns = _read_running(self.folder / f"running-{step:09d}.npz", step)
     self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
@@ -229,11 +229,11 @@ def write_shard(
     dropped: tuple[int, int] = (0, 0),  # episodes, and their steps, that had begun before they could be stored
 ) -> None:
     "A shard with these episodes, each from its beginning; whole or not at all"
-    about = {"schema": SCHEMA, **world, "policy": policy, "step": step, "episodes": len(episodes)}
-    about |= {"transitions": sum(len(e) for e in episodes), "written": time.time()}
-    about["dropped"] = {"episodes": dropped[0], "steps": dropped[1]}
+    metadata = {"schema": SCHEMA, **world, "policy": policy, "step": step, "episodes": len(episodes)}
+    metadata |= {"transitions": sum(len(e) for e in episodes), "written": time.time()}
+    metadata["dropped"] = {"episodes": dropped[0], "steps": dropped[1]}
     with whole_folder(folder) as new:
         for name, column in _columns(episodes).items():
             np.save(new / f"{name}.npy", column)
-        about["sha256"] = {file.name: sha256_of(file) for file in sorted(new.glob("*.npy"))}
-        write_json(new / "shard.json", about)
+        metadata["sha256"] = {file.name: sha256_of(file) for file in sorted(new.glob("*.npy"))}
+        write_json(new / "shard.json", metadata)

@@ -102,10 +102,10 @@ def import_minari(
         raise ImportDataError(f"{show_path(place)} has no data/metadata.json; give the folder of a Minari data set")
     report, file = ImportReport("minari", show_path(place)), place / "data" / "metadata.json"
     with opened_source(file):
-        about = dict(read_json(file))
-    read = {"hdf5": _hdf5_episodes, "arrow": _arrow_episodes}.get(str(about.get("data_format", "hdf5")))
+        metadata = dict(read_json(file))
+    read = {"hdf5": _hdf5_episodes, "arrow": _arrow_episodes}.get(str(metadata.get("data_format", "hdf5")))
     if read is None:
-        raise ImportDataError(f"{show_path(place)} has data_format {about['data_format']}, expected hdf5 or arrow")
+        raise ImportDataError(f"{show_path(place)} has data_format {metadata['data_format']}, expected hdf5 or arrow")
     return _import(read(place / "data", report), folder, report, craftax_version)
 
 # %% ../../nbs/data/sources.ipynb #d4dc65c9

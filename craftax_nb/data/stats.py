@@ -23,7 +23,7 @@ __all__ = ['policy_names', 'episode_table', 'DatasetStats', 'dataset_stats', 'pl
 # %% ../../nbs/data/stats.ipynb #7f8dd8d2
 def policy_names(data: Dataset) -> np.ndarray:  # (episodes,) object
     "The policy that played each episode"
-    policies = [about["policy"] for about in data.about]
+    policies = [metadata.policy for metadata in data.metadata]
     names = [str(p.get("run") or p.get("job") or p.get("policy") or "unknown") for p in policies]
     return np.array(names, object)[data.shard_of]
 

@@ -13,19 +13,23 @@ from fastcore.basics import patch
 
 from .columns import checked_rows
 from .dataset import Dataset
+from .metadata import ShardRecord
 from ..runs.checkpoints import DatasetError
 from ..runs.files import show_path, whole_folder, write_json
-from ..runs.schema import Count, FileSchema
+from ..runs.validation import Count, FileRecord
 from ..world.names import TEXT_FORMATS
 from ..world.text import describe
 
 # %% ../../nbs/data/texts.ipynb #e09de263
-_TEXT = FileSchema(  # text.json beside the texts of a shard
-    required={"codes_sha256": str, "bytes": Count},
-    optional={"rows": Count, "text_format": str},
-    error=DatasetError,
-    remedy="remove its folder and add_texts again",
-)
+class _TextRecord(FileRecord):
+    "text.json, next to the texts of a shard"
+
+    error_class = DatasetError
+    remedy = "remove its folder and add_texts again"
+    codes_sha256: str
+    bytes: Count  # of the file with all texts
+    rows: Count = 0
+    text_format: str = ""
 
 # %% ../../nbs/data/texts.ipynb #a92fa860
 def add_texts(
@@ -42,8 +46,9 @@ def add_texts(
         codes = np.load(data.shards[shard] / "codes.npy", mmap_mode="r")
         with whole_folder(data.shards[shard] / f"text-{text_format}") as new:
             num_bytes = _write_texts(new, codes, text_format, block)
-            about = {"text_format": text_format, "rows": len(codes), "bytes": num_bytes}
-            write_json(new / "text.json", about | {"codes_sha256": data.about[shard]["sha256"]["codes.npy"]})
+            checksum = data.metadata[shard].sha256["codes.npy"]
+            fields = dict(codes_sha256=checksum, bytes=num_bytes, rows=len(codes), text_format=text_format)
+            _TextRecord(**fields).write(new / "text.json")
     return len(missing)
 
 # %% ../../nbs/data/texts.ipynb #39164a7f
@@ -71,8 +76,8 @@ class Texts:
     ):
         self.data, self.text_format = data, text_format
         folders = [shard / f"text-{text_format}" for shard in data.shards]
-        for folder, about in zip(folders, data.about, strict=True):
-            _check_folder(folder, about, text_format)
+        for folder, metadata in zip(folders, data.metadata, strict=True):
+            _check_folder(folder, metadata, text_format)
         self._ends = [np.load(folder / "ends.npy", mmap_mode="r") for folder in folders]
         self._bytes = [np.memmap(folder / "utf8.bin", np.uint8, "r") for folder in folders]
         self._starts = np.cumsum([0, *map(len, self._ends)])
@@ -95,17 +100,17 @@ class Texts:
         return texts if t.ndim else texts[0]
 
 # %% ../../nbs/data/texts.ipynb #746be878
-def _check_folder(folder: Path, about: dict, text_format: str) -> None:
+def _check_folder(folder: Path, metadata: ShardRecord, text_format: str) -> None:
     "DatasetError if a shard has no such texts, or texts of other codes"
     if not (folder / "text.json").exists():
         raise DatasetError(
             f"{show_path(folder.parent)} has no {text_format} texts; "
             f"add_texts(data, {text_format!r}) of data.texts writes them"
         )
-    text = _TEXT.read(folder / "text.json")
-    if (folder / "utf8.bin").stat().st_size != text["bytes"]:
-        raise DatasetError(f"{show_path(folder / 'utf8.bin')} is damaged: text.json promises {text['bytes']:,} bytes")
-    if text["codes_sha256"] != about["sha256"]["codes.npy"]:
+    text = _TextRecord.read(folder / "text.json")
+    if (folder / "utf8.bin").stat().st_size != text.bytes:
+        raise DatasetError(f"{show_path(folder / 'utf8.bin')} is damaged: text.json promises {text.bytes:,} bytes")
+    if text.codes_sha256 != metadata.sha256["codes.npy"]:
         raise DatasetError(f"{show_path(folder)} belongs to other codes; remove it and add_texts again")
 
 # %% ../../nbs/data/texts.ipynb #531c448d

@@ -14,8 +14,8 @@ import numpy as np
 
 from .dataset import VIEW_FILE, Dataset
 from ..runs.checkpoints import DatasetError
-from ..runs.files import resolve, show_path, write_json
-from ..runs.provenance import VIEW
+from ..runs.files import resolve, show_path
+from ..runs.provenance import ViewRecord
 from ..world.env import World
 
 # %% ../../nbs/data/views.ipynb #917f633f
@@ -88,12 +88,14 @@ def save_view(
         raise ValueError(f"{view.folder} is a whole data set already: load_dataset takes it; make a view of it first")
     folder = resolve(folder or view.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    old = VIEW.read(folder / VIEW_FILE) if (folder / VIEW_FILE).exists() else None
+    old = ViewRecord.read(folder / VIEW_FILE) if (folder / VIEW_FILE).exists() else None
     other_data = old is None and any(folder.glob("shard-*"))
-    if other_data or (old and not view.known_as(old["hash"])):
+    if other_data or (old and not view.known_as(old.hash)):
         raise ValueError(f"{show_path(folder)} holds another {'view' if old else 'data set'}; give another folder")
-    about = {"schema": 1, "hash": view.hash, "whole": view.whole_hash, "said": view.description}
-    write_json(folder / VIEW_FILE, about | {"episodes": view.chosen})
+    record = ViewRecord(
+        hash=view.hash, whole=view.whole_hash, description=view.description, episodes=view.chosen.tolist()
+    )
+    record.write(folder / VIEW_FILE)
     for shard in view.shards:
         if not (folder / shard.name).is_symlink():
             target = os.path.relpath(shard.resolve(), folder.resolve())

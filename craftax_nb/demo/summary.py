@@ -151,7 +151,7 @@ def section(
     "A step's part of the page: title, text, files, and the run's status"
     status = read_status(run_dir)
     title, text = TITLES.get(name, (name, ""))
-    summary = status.get("summary", {})
+    summary = status.summary
     is_number = lambda v: isinstance(v, int | float | list) and not isinstance(v, bool)
     numbers = [f"{k.replace('_', ' ')} {format_number(v)}" for k, v in summary.items() if is_number(v)]
     return {
@@ -163,8 +163,8 @@ def section(
         "tables": [run_dir / table for table in TABLES.get(name, []) if (run_dir / table).exists()],
         "report": (run_dir / "report.html").exists(),
         "videos": sorted(run_dir.rglob("*.mp4")),
-        "status": status["status"],
-        "seconds": status.get("seconds", 0),
+        "status": status.status,
+        "seconds": status.seconds,
         "numbers": ", ".join(numbers),
     }
 

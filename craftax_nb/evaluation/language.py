@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from ..data.about import WORLD
+from ..data.metadata import WORLD
 from ..data.shards import write_shard
 from .results import ARRAYS, Results
 from .rollout import gather_results

@@ -89,9 +89,9 @@ def what_went_wrong(
     if code and not any(c["execution_count"] for c in cells):
         return f"its kernel did not start (exit code {code}): {last_line(output.with_suffix('.log'))}"
     if code or any(c["execution_count"] is None for c in cells if "".join(c["source"]).strip()):
-        stopped = run_dir and read_status(run_dir)["status"] == "stopped" and code == 0
+        stopped = run_dir and read_status(run_dir).status == "stopped" and code == 0
         return "it was stopped" if stopped else f"its process was killed (exit code {code}; out of memory?)"
-    if run_dir and (status := read_status(run_dir)["status"]) != "finished":
+    if run_dir and (status := read_status(run_dir).status) != "finished":
         return f"it ended with status {status}"
     return ""
 
@@ -244,7 +244,7 @@ def _run_once(chain: Chain, step: ChainStep, head: str, key: str) -> float:  # w
     path, old = output.with_suffix(".json"), _record(output.with_suffix(".json"))
     _wait_for(run_dir)
     same = old.get("key") == key and not chain.fresh
-    if same and old.get("finished") and (not run_dir or read_status(run_dir)["status"] == "finished"):
+    if same and old.get("finished") and (not run_dir or read_status(run_dir).status == "finished"):
         chain.progress.end(step.name, f"{head}  done before in {old['seconds']:.0f} s  {_newest(run_dir)}")
         return old["ended"]
     if run_dir and run_dir.exists() and not same:
@@ -268,7 +268,7 @@ def _clear(run_dir: Path, made_by_chain: bool) -> None:
 def _wait_for(run_dir: Path | None, seconds: float = 15) -> None:
     "Waits for a folder's process to end: after a kill, a kernel needs a moment; raises StepFailed if it runs on"
     end = time.time() + seconds
-    while run_dir and read_status(run_dir)["status"] == "running":
+    while run_dir and read_status(run_dir).status == "running":
         if time.time() > end:
             raise StepFailed(f"{show_path(run_dir)} is in use by another process; wait for it")
         time.sleep(0.3)

@@ -86,7 +86,7 @@ def _keep(nb, note: Path) -> None:
         new.touch(0o600)
         new.write_text(nbformat.writes(nb), encoding="utf-8")
     if Path(sys.argv[0]).parent.name == "papermill" or Path(sys.argv[0]).stem == "papermill":
-        status, place = read_status(folder)["status"], show_path(folder)
+        status, place = read_status(folder).status, show_path(folder)
         line = f"{status}: {place} holds the results, {place}/notebook.ipynb is the executed notebook"
         atexit.register(print, line, file=sys.stderr, flush=True)
 

@@ -13,31 +13,29 @@ from .chain import ChainStep, run_step
 from .sweep import next_output
 from ..runs.files import project_root, resolve, show_path
 from ..runs.provenance import provenance
-from ..runs.records import PARAMS
+from ..runs.records import RunParams
 from ..runs.run import RunError, metric_rows
 from ..runs.same_run import present_values
 
 # %% ../../nbs/jobs/rerun.ipynb #53b358d1
-def changes_since(about: dict) -> list[str]:  # about: a run's params.json
+def changes_since(old: RunParams) -> list[str]:
     "A sentence for each thing that a run's result depends on and that has changed since the run"
-    if not about.get("library"):
+    if not old.library:
         return ["the run is older than these records: code and data can't be compared"]
-    now, out = provenance(about["params"], about["notebook"]), []
-    if now["library"] != about["library"]:
-        revision = about["git"].removesuffix("-dirty")
-        patch = ", then git apply its git.diff" if about["git"].endswith("-dirty") else ""
-        out.append(
-            f"the library is another one ({about['git']} then, {now['git']} now); git checkout {revision}{patch}"
-        )
-    if now["notebook_hash"] != about["notebook_hash"]:
-        out.append(f"the code in {about['notebook']} has changed since")
-    for name, then in about["inputs"].items():
+    now, out = provenance(old.params, old.notebook), []
+    if now["library"] != old.library:
+        revision = old.git.removesuffix("-dirty")
+        patch = ", then git apply its git.diff" if old.git.endswith("-dirty") else ""
+        out.append(f"the library is another one ({old.git} then, {now['git']} now); git checkout {revision}{patch}")
+    if now["notebook_hash"] != old.notebook_hash:
+        out.append(f"the code in {old.notebook} has changed since")
+    for name, then in old.inputs.items():
         hash = now["inputs"].get(name, "nothing")
         if hash != then:
-            path = about["params"][name]
+            path = old.params[name]
             out.append(f"{name} is {path}, whose content has changed (hash {then} then, {hash} now)")
-    if (now["constraints"], now["python"]) != (about["constraints"], about["python"]):
-        out.append(f"the pinned packages or Python have changed (Python {about['python']} then, {now['python']} now)")
+    if (now["constraints"], now["python"]) != (old.constraints, old.python):
+        out.append(f"the pinned packages or Python have changed (Python {old.python} then, {now['python']} now)")
     return out
 
 # %% ../../nbs/jobs/rerun.ipynb #380bea44
@@ -70,17 +68,17 @@ def compare_metrics(
     return out
 
 # %% ../../nbs/jobs/rerun.ipynb #8f46c022
-def _check_old(path: str | Path) -> tuple[Path, dict, str]:  # its folder, its params.json, its notebook
+def _check_old(path: str | Path) -> tuple[Path, RunParams, str]:  # its folder, its parameters, its notebook
     "A run that can be run again; raises RunError for a folder without a run, or whose notebook is gone"
-    old = resolve(path)
-    if not (old / "params.json").exists():
+    folder = resolve(path)
+    if not (folder / "params.json").exists():
         raise RunError(f"{path} holds no run (it has no params.json); see: python -m craftax_nb.jobs table")
-    about = PARAMS.read(old / "params.json")
-    notebook = about.get("notebook") or f"nbs/{about['job']}.ipynb"
+    old = RunParams.read(folder / "params.json")
+    notebook = old.notebook or f"nbs/{old.job}.ipynb"
     if not resolve(notebook).exists():
-        revision = about.get("git", "").removesuffix("-dirty")
-        raise RunError(f"the notebook {notebook} of {show_path(old)} is gone; git checkout {revision}")
-    return old, about, notebook
+        revision = old.git.removesuffix("-dirty")
+        raise RunError(f"the notebook {notebook} of {show_path(folder)} is gone; git checkout {revision}")
+    return folder, old, notebook
 
 # %% ../../nbs/jobs/rerun.ipynb #40fadb15
 def rerun(
@@ -88,16 +86,16 @@ def rerun(
     run_dir: str | Path = "",  # of the new run; "" = beside it, with -again
 ) -> Path:  # the new run's folder
     "Runs a run's notebook with its parameters, and compares the metrics; raises RunError if it can't or fails"
-    old, about, notebook = _check_old(path)
-    new = resolve(run_dir) if run_dir else old.with_name(f"{old.name}-again")
+    folder, old, notebook = _check_old(path)
+    new = resolve(run_dir) if run_dir else folder.with_name(f"{folder.name}-again")
     if new.exists():
         raise RunError(f"{show_path(new)} is there already; give another run_dir")
-    print(f"{show_path(old)}: {about['job']} at revision {about.get('git', 'unknown')}")
-    print("".join(f"- {line}\n" for line in changes_since(about)), end="", flush=True)
-    parameters = present_values(about["job"], about["params"])
-    step = ChainStep(about["job"], notebook, {k: v for k, v in parameters.items() if k != "run_dir"})
+    print(f"{show_path(folder)}: {old.job} at revision {old.git or 'unknown'}")
+    print("".join(f"- {line}\n" for line in changes_since(old)), end="", flush=True)
+    parameters = present_values(old.job, old.params)
+    step = ChainStep(old.job, notebook, {k: v for k, v in parameters.items() if k != "run_dir"})
     if problem := run_step(step, show_path(new), next_output(new), new):
         raise RunError(f"{show_path(new)}: {problem}")
-    differences = ", ".join(f"{k} by {v:.3g}" for k, v in compare_metrics(old, new).items())
+    differences = ", ".join(f"{k} by {v:.3g}" for k, v in compare_metrics(folder, new).items())
     print(f"the metrics differ: {differences}" if differences else "the metrics are the same", flush=True)
     return new

@@ -24,9 +24,9 @@ from ..runs.files import project_root, resolve, show_path, write_json, write_tex
 from ..runs.markup import frame_html, tag
 from ..runs.provenance import code_cells, input_hashes, library_hash, notebook_hash, short_hash
 from ..runs.run import read_status
-from ..runs.schema import FileSchema
 from ..runs.secrets import password_in
 from ..runs.settings import ParameterError
+from ..runs.validation import FileRecord
 
 # %% ../../nbs/jobs/sweep.ipynb #b51d6f2d
 def declared(notebook: str | Path) -> dict:  # name -> (type, default)
@@ -88,7 +88,7 @@ class Sweep:
     def states(self) -> list[str]:  # new, waiting, ok, stopped, killed, failed, diverged, running
         "The state of each run; new where its folder holds none yet, waiting where SLURM has it in its queue"
         statuses = [(folder, read_status(folder)) for folder in self.folders]
-        started = lambda folder, status: status["status"] != "none" or (folder / "params.json").exists()
+        started = lambda folder, status: status.status != "none" or (folder / "params.json").exists()
         states = [run_state(status) if started(folder, status) else "new" for folder, status in statuses]
         queued = _queued([f for f, state in zip(self.folders, states, strict=True) if state not in ("ok", "running")])
         return ["waiting" if f in queued else state for f, state in zip(self.folders, states, strict=True)]
@@ -112,12 +112,19 @@ class Sweep:
 
 # %% ../../nbs/jobs/sweep.ipynb #ed55657e
 QUEUED = "queued.json"  # in a run's folder: the SLURM task that was last submitted for it
-_QUEUED = FileSchema({"slurm": str}, ParameterError, "remove this file if SLURM has no task of this run")
+
+
+class _QueuedRecord(FileRecord):
+    "queued.json in a run's folder"
+
+    error_class = ParameterError
+    remedy = "remove this file if SLURM has no task of this run"
+    slurm: str  # <array>_<task>
 
 
 def _queued(folders: list[Path]) -> set[Path]:
     "The run folders whose task is waiting or running in SLURM; raises RuntimeError where SLURM doesn't answer"
-    tasks = {_QUEUED.read(f / QUEUED)["slurm"]: f for f in folders if (f / QUEUED).exists()}
+    tasks = {_QueuedRecord.read(f / QUEUED).slurm: f for f in folders if (f / QUEUED).exists()}
     sweeps = {f.parent / "sweeps" for f in folders if (f.parent / "sweeps").is_dir()}
     if not (tasks or sweeps):
         return set()

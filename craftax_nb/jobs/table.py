@@ -25,7 +25,7 @@ from ..runs.curves import curve
 from ..runs.files import resolve, show_path
 from ..runs.journal import changed_params, format_number, too_few
 from ..runs.markup import tag
-from ..runs.records import PARAMS
+from ..runs.records import RunParams, RunStatus
 from ..runs.run import read_metrics, read_status
 
 # %% ../../nbs/jobs/table.ipynb #08166fe0
@@ -46,12 +46,12 @@ def run_folders(folder: str | Path = "runs") -> Iterator[Path]:
 
 # %% ../../nbs/jobs/table.ipynb #b78cc205
 def run_state(
-    status: dict,  # from `read_status`
+    status: RunStatus,
 ) -> str:  # ok, failed, diverged, killed, running, stopped
     "The state of a run in one word"
-    if status["status"] == "none" or status.get("killed"):
+    if status.status == "none" or status.killed:
         return "killed"
-    return {"finished": "ok"}.get(status["status"], status["status"])
+    return {"finished": "ok"}.get(status.status, status.status)
 
 # %% ../../nbs/jobs/table.ipynb #8cf6f98a
 def last_row(
@@ -87,51 +87,51 @@ def links(folder: Path, attempts: list[dict]) -> dict:  # notebook, log, checkpo
 # %% ../../nbs/jobs/table.ipynb #dbf7d348
 def run_row(folder: Path) -> dict:  # column -> value
     "A run's row in the table"
-    about, status = PARAMS.read(folder / "params.json"), read_status(folder)
-    attempts = read_attempts(folder, last_beat(folder) if status["status"] != "running" else None)
+    run = RunParams.read(folder / "params.json")
+    status = read_status(folder)
+    attempts = read_attempts(folder, last_beat(folder) if status.status != "running" else None)
     newest = last_row(folder / "metrics.jsonl")
-    began = attempts[0]["started"] if attempts else status.get("started", (folder / "params.json").stat().st_mtime)
+    began = attempts[0]["started"] if attempts else status.started or (folder / "params.json").stat().st_mtime
     return {
         "run": show_path(folder),
-        "job": about["job"],
+        "job": run.job,
         "status": run_state(status),
-        "debug": about.get("debug", ""),
-        "changed": ", ".join(f"{k}={v}" for k, v in changed_params(about).items()),
+        "debug": run.debug,
+        "changed": ", ".join(f"{k}={v}" for k, v in changed_params(run).items()),
         "started": datetime.datetime.fromtimestamp(began, datetime.UTC),
-        "seconds": round(seconds_of(attempts) if attempts else status.get("seconds", 0.0), 1),
+        "seconds": round(seconds_of(attempts) if attempts else status.seconds, 1),
         "attempts": len(attempts),
         "step": newest.get("step"),
-        **_origin(about, status, attempts[-1] if attempts else {}),
-        "error": status.get("error") or _failed_reports(status),
-        "few": _few(status.get("summary") or {}),
+        **_origin(run, status, attempts[-1] if attempts else {}),
+        "error": status.error or _failed_reports(status),
+        "few": _few(status.summary),
         **links(folder, attempts),
-        **{f"param.{k}": v for k, v in about["params"].items() if k != "run_dir"},
-        **dict(_results(about, status.get("summary") or {k: newest[k] for k in newest if k not in ("step", "time")})),
+        **{f"param.{k}": v for k, v in run.params.items() if k != "run_dir"},
+        **dict(_results(run, status.summary or {k: newest[k] for k in newest if k not in ("step", "time")})),
     }
 
 # %% ../../nbs/jobs/table.ipynb #53dfc346
-def _failed_reports(status: dict) -> str:  # "" where none failed
+def _failed_reports(status: RunStatus) -> str:  # "" where none failed
     "The reports of a run that couldn't be made, each with its error"
-    return "; ".join(f"report {name}: {error}" for name, error in status.get("failed_reports", {}).items())
+    return "; ".join(f"report {name}: {error}" for name, error in status.failed_reports.items())
 
 # %% ../../nbs/jobs/table.ipynb #091ba10d
-def _origin(about: dict, status: dict, last: dict) -> dict:
+def _origin(run: RunParams, status: RunStatus, last: dict) -> dict:
     "The columns that say what a run came from and where its last attempt ran"
-    git = about.get("git", "")
     return {
-        "git": git.removesuffix("-dirty"),
-        "dirty": git.endswith("-dirty"),
-        "library": last.get("library", about.get("library", "")),
-        "dataset": status.get("dataset") or about.get("inputs", {}).get("data", ""),
-        "recipe": status.get("recipe") or (status.get("summary") or {}).get("recipe", ""),
+        "git": run.git.removesuffix("-dirty"),
+        "dirty": run.git.endswith("-dirty"),
+        "library": last.get("library", run.library),
+        "dataset": status.dataset or run.inputs.get("data", ""),
+        "recipe": status.recipe or status.summary.get("recipe", ""),
         "slurm": last.get("slurm", ""),
-        "host": last.get("host", status.get("host", "")),
+        "host": last.get("host", status.host),
     }
 
 # %% ../../nbs/jobs/table.ipynb #42090b92
-def _results(about: dict, summary: dict) -> Iterator[tuple]:
+def _results(run: RunParams, summary: dict) -> Iterator[tuple]:
     "Yields columns and values of the results: three for an interval, four for a mean return; `debug.` for a debug run"
-    kind = "debug" if about.get("debug") else "final"
+    kind = "debug" if run.debug else "final"
     for k, v in summary.items():
         if isinstance(v, list) and len(v) in (3, 4):
             yield from zip([f"{kind}.{k}{end}" for end in ("", "_low", "_high", "_episodes")], v)

@@ -11,8 +11,11 @@ import hashlib
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Le
+from pydantic import Field
 
 from ..data.dataset import Dataset, load_dataset
 from ..data.dense import codes_of
@@ -30,7 +33,7 @@ from .store import Labels, save_labels
 from ..lm.recipe import Recipe
 from ..runs.files import resolve, show_path, whole_folder, write_json
 from ..runs.memory import machine_memory, size_words
-from ..runs.schema import FileSchema
+from ..runs.validation import FileRecord
 from ..world.codes import decode
 from ..world.layout import CLASSIC, FULL
 
@@ -115,21 +118,23 @@ def export_npz(
 
 # %% ../../nbs/labelling/npz.ipynb #c1c6fd5b
 EXPORT_FILE = "export.json"  # names the files of an export, so that no other file is taken for one of them
-_EXPORT = FileSchema(
-    required={"files": list[str]},
-    optional={"dataset_hash": str},
-    version="schema",
-    known=(1,),
-    error=NpzError,
-    remedy="export again, or remove this file if you know the .npz files to be whole",
-)
+
+
+class _ExportRecord(FileRecord):
+    "export.json, next to the .npz files that it names"
+
+    error_class = NpzError
+    remedy = "export again, or remove this file if you know the .npz files to be whole"
+    format_version: Annotated[int, Ge(1), Le(1)] = Field(1, alias="schema")
+    files: list[str]
+    dataset_hash: str = ""
 
 
 def _check_replaceable(folder: Path) -> None:
     "NpzError for a folder that holds anything but an older export"
     if not folder.exists():
         return
-    listed = _EXPORT.read(folder / EXPORT_FILE)["files"] if (folder / EXPORT_FILE).exists() else []
+    listed = _ExportRecord.read(folder / EXPORT_FILE).files if (folder / EXPORT_FILE).exists() else []
     others = sorted(p.name for p in folder.iterdir() if p.name not in (*listed, EXPORT_FILE))
     if others:
         raise NpzError(f"{show_path(folder)} holds other files ({', '.join(others[:3])}); give a new folder")
@@ -141,7 +146,7 @@ def _npz_files(source: Path) -> list[Path]:
     if not paths:
         raise NpzError(f"{show_path(source)} holds no .npz files; give the folder that holds them")
     if (source / EXPORT_FILE).exists():
-        listed, names = set(_EXPORT.read(source / EXPORT_FILE)["files"]), {p.name for p in paths}
+        listed, names = set(_ExportRecord.read(source / EXPORT_FILE).files), {p.name for p in paths}
         if different := sorted(listed ^ names):
             name = different[0]
             problem = f"lacks {name}, which its {EXPORT_FILE} lists"

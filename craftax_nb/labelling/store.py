@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .chunks import COLUMNS, LABELS, RELABEL, LabelError, checksums_of, new_memmap, read_columns
+from craftax_nb.labelling.chunks import (
+    COLUMNS,
+    RELABEL,
+    LabelError,
+    LabelsRecord,
+    checksums_of,
+    new_memmap,
+    read_columns,
+)
 from ..lm.cadence import cadence_words
 from ..lm.recipe import Recipe
 from ..runs.files import resolve, show_path, verifies, whole_folder, write_json
@@ -120,7 +128,7 @@ def read_labels(
 ) -> Labels:
     "One label folder; raises LabelError, which names the column, when it is damaged"
     folder = Path(folder)
-    info = LABELS.read(folder / "labels.json")
+    info = LabelsRecord.read(folder / "labels.json").fields()
     if info["schema"] > 1 and "sha256" not in info:
         raise LabelError(f"{show_path(folder / 'labels.json')} lacks sha256; {RELABEL}")
     try:
@@ -151,7 +159,7 @@ def view_labels(
     view: Dataset,  # of `Dataset.view`
 ) -> Labels:
     "The labels of a view's transitions; raises LabelError for labels of another data set, or when no label is left"
-    total = sum(about["transitions"] for about in view.about)
+    total = sum(metadata.transitions for metadata in view.metadata)
     named = labels.info.get("dataset_hash")
     if len(labels.pointer) != total or (named and not view.known_as(named, whole=True)):
         source = f"the labels in {show_path(labels.folder)} are not of the data set that this view is of"

@@ -8,16 +8,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from annotated_types import Ge, Le
 from fastcore.basics import patch
+from pydantic import Field
 
 from .models import weights_hash
 from .prompt import text_key
 from .recipe import Recipe, RecipeError, recipe_from_dict, require_same
-from ..runs.files import resolve, show_path, whole_folder, write_json
+from ..runs.files import resolve, show_path, whole_folder
 from ..runs.provenance import short_hash
-from ..runs.schema import Count, FileSchema
+from ..runs.validation import Count, FileRecord
 
 # %% auto #0
 __all__ = ['CONTROL_KINDS', 'MOST_VECTORS', 'is_control', 'make_control', 'control_recipe', 'Control']
@@ -25,13 +28,19 @@ __all__ = ['CONTROL_KINDS', 'MOST_VECTORS', 'is_control', 'make_control', 'contr
 # %% ../../nbs/lm/controls.ipynb #c4ef75d2
 CONTROL_KINDS = ("shuffled", "noise", "constant", "padded")
 MOST_VECTORS = 2000  # hidden states that a control remembers
-_FILE = FileSchema(  # control.json
-    {"kind": CONTROL_KINDS, "seed": Count, "dim": Count, "source": dict, "dataset_hash": str},
-    RecipeError,
-    "make the control again",
-    version="schema",
-    known=(1,),
-)
+
+
+class _ControlRecord(FileRecord):
+    "control.json of a control's folder"
+
+    error_class = RecipeError
+    remedy = "make the control again"
+    format_version: Annotated[int, Ge(1), Le(1)] = Field(1, alias="schema")
+    kind: Literal[CONTROL_KINDS]
+    seed: Count
+    dim: Count  # width of the vectors
+    source: dict  # the recipe of the hidden states that the control was made from
+    dataset_hash: str
 
 
 def is_control(model: str) -> bool:
@@ -59,10 +68,10 @@ def make_control(
     chosen = np.sort(np.random.default_rng(seed).permutation(len(hidden))[:MOST_VECTORS])
     vectors = np.zeros((len(chosen), dim), np.float32)
     vectors[:, : hidden.shape[1]] = hidden[chosen]
-    about = {"kind": kind, "seed": seed, "dim": dim, "source": source.to_dict(), "dataset_hash": dataset_hash}
+    record = _ControlRecord(kind=kind, seed=seed, dim=dim, source=source.to_dict(), dataset_hash=dataset_hash)
     with whole_folder(folder) as new:
         save_file({"vectors": vectors}, new / "vectors.safetensors")
-        write_json(new / "control.json", {"schema": 1, **about})
+        record.write(new / "control.json")
     return control_recipe(folder)
 
 # %% ../../nbs/lm/controls.ipynb #d4bde32c
@@ -70,11 +79,11 @@ def control_recipe(
     folder: str | Path,
 ) -> Recipe:  # resolved
     "The recipe of a control's vectors: that of the hidden states which it was made from, with the control as its model"
-    about = _FILE.read(resolve(folder) / "control.json")
-    source = recipe_from_dict(about["source"])
-    weights = short_hash(f"{about['kind']} {about['seed']} {about['dim']} {weights_hash(resolve(folder))}")
+    control = _ControlRecord.read(resolve(folder) / "control.json")
+    source = recipe_from_dict(control.source)
+    weights = short_hash(f"{control.kind} {control.seed} {control.dim} {weights_hash(resolve(folder))}")
     model = {"model": show_path(resolve(folder)), "weights_hash": weights}
-    return dataclasses.replace(source, revision=f"{about['kind']} of {source.hash}", **model)
+    return dataclasses.replace(source, revision=f"{control.kind} of {source.hash}", **model)
 
 # %% ../../nbs/lm/controls.ipynb #a2317d45
 def _numbers(keys: list[bytes]) -> list[int]:
@@ -93,16 +102,17 @@ class Control:
         from safetensors.numpy import load_file
 
         folder = resolve(recipe.model)
-        self.recipe, about = control_recipe(folder), _FILE.read(folder / "control.json")
+        self.recipe = control_recipe(folder)
+        record = _ControlRecord.read(folder / "control.json")
         if recipe.resolved:  # at any cadence, which doesn't change a vector
             where = f"the control in {show_path(folder)}"
             require_same(recipe, self.recipe, "the given recipe", where, ignore=("cadence",))
             self.recipe = recipe
-        self.kind, self.seed, self.dim = about["kind"], about["seed"], about["dim"]
+        self.kind, self.seed, self.dim = record.kind, record.seed, record.dim
         self._vectors = load_file(folder / "vectors.safetensors")["vectors"]
         self._mean = self._vectors.mean(0, dtype=np.float64)
         needs_source = self.kind == "padded" and open_source is not None
-        self._source = open_source(recipe_from_dict(about["source"])) if needs_source else None
+        self._source = open_source(recipe_from_dict(record.source)) if needs_source else None
 
     def of_keys(
         self,

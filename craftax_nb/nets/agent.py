@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -39,10 +39,11 @@ from .imported import imported_network
 from .names import WORLD_MODEL
 from .rssm import with_action
 from .spec import NetSpec, flax_from_torch, safe_std, spec_from_dict, torch_from_flax
-from ..runs.checkpoints import AGENT, CheckpointError, find_checkpoint
+from ..runs.checkpoints import AgentRecord, CheckpointError, find_checkpoint
 from ..runs.errors import Diverged
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json
 from ..runs.modules import module_policy
+from ..runs.validation import Count
 from ..world.env import World
 
 # %% ../../nbs/nets/agent.ipynb #7cd9fc78
@@ -291,24 +292,30 @@ def read_weights(folder: Path, spec: NetSpec, framework: str) -> dict:
         return params
     return flax_from_torch(load_arrays(folder / "weights.safetensors"), spec)
 
+# %% ../../nbs/nets/agent.ipynb #2cac848c
+class _LoadableAgent(AgentRecord):
+    "agent.json with the fields that loading an agent needs"
+
+    framework: Literal["flax", "torch", "onnx", "layers"]
+    step: Count
+    spec: dict
+    recipe: dict | None
+
 # %% ../../nbs/nets/agent.ipynb #d67dda57
-_NEEDED = ("framework", "step", "spec", "recipe")  # optional fields of agent.json that loading an agent needs
-_AGENT = replace(AGENT, required=AGENT.required | {name: AGENT.optional[name] for name in _NEEDED})
-
-
 def read_meta(folder: Path) -> dict:
     "The contents of agent.json; raises `CheckpointError` where they are missing or can't be understood"
-    meta, problem = _AGENT.look(folder / "agent.json")
+    record, problem = _LoadableAgent.inspect(folder / "agent.json")
     try:
         if problem:
             raise ValueError(problem)
+        meta = record.fields()
         meta = meta | {"recipe": _with_cadence(meta)}
         spec_from_dict(meta["spec"]), _recipe(meta)
     except (ValueError, TypeError, AttributeError) as e:
         raise _unreadable(folder, f"agent.json: {e}") from None
     return meta
 
-
+# %% ../../nbs/nets/agent.ipynb #513eedaa
 def _with_cadence(meta: Mapping) -> dict | None:
     "agent.json's recipe; the parameters beside it decide which cadence an earlier version meant (`lm.cadence.EARLIER`)"
     fields = meta["recipe"]

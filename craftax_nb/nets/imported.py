@@ -11,8 +11,10 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Le
 from fastcore.basics import patch
 from jax.dtypes import canonicalize_dtype
 
@@ -20,22 +22,21 @@ from .foreign import Foreign, check_foreign
 from .mapping import PACKED, mapped, mapping_problem
 from ..runs.checkpoints import CheckpointError, check_safetensors
 from ..runs.files import resolve
-from ..runs.schema import FileSchema
+from ..runs.validation import FileRecord
 
 # %% ../../nbs/nets/imported.ipynb #773f10d1
-_MAPPING = FileSchema(
-    required={"env_name": str, "observation": list},
-    optional={
-        # names of an ONNX file's inputs and outputs, or of layers
-        **dict.fromkeys(("input", "logits", "value"), str | None),
-        "memory": dict[str, str] | None,  # of ONNX: input -> the output that is the next step's
-        "layers": list[str] | None,  # of safetensors
-        "gamma": float,
-        "upstream_exact": bool,
-    },
-    error=CheckpointError,
-    remedy="mend the mapping",
-)
+class _MappingRecord(FileRecord, extra="forbid"):
+    "What the inputs and outputs of another project's network mean"
+
+    env_name: str
+    observation: list
+    input: str | None = None  # names of an ONNX file's inputs and outputs, or of layers
+    logits: str | None = None
+    value: str | None = None
+    memory: dict[str, str] | None = None  # of ONNX: input -> the output that is the next step's
+    layers: list[str] | None = None  # of safetensors
+    gamma: Annotated[float, Ge(0), Le(1)] = 0.0
+    upstream_exact: bool = False
 
 
 def read_mapping(
@@ -53,13 +54,7 @@ def read_mapping(
         raise CheckpointError("mapping: expected a JSON object with env_name and observation, or packed")
     if mapping.get("observation") == "packed":
         mapping = {**mapping, **PACKED}
-    problem = mapping_problem(mapping) or _MAPPING.problem(mapping)
-    fields = [*_MAPPING.required, *_MAPPING.optional]
-    if extra := sorted(set(mapping) - set(fields)):
-        problem = f"it has {', '.join(extra)}, expected {', '.join(fields)}"
-    elif not problem and not 0 <= mapping.get("gamma", 0) <= 1:
-        problem = f"gamma is {mapping['gamma']}, expected a number from 0 to 1"
-    if problem:
+    if problem := mapping_problem(mapping) or _MappingRecord.problem(dict(mapping)):
         raise CheckpointError(f"mapping: {problem}")
     return dict(mapping)
 

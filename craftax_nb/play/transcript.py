@@ -16,34 +16,31 @@ from fastcore.basics import patch
 
 from ..runs.errors import RunError
 from ..runs.records import append_line, read_lines
-from ..runs.schema import Count, FileSchema
+from ..runs.validation import Count, FileRecord
 
 # %% auto #0
-__all__ = ['TRANSCRIPT', 'chat_hash', 'Transcript', 'LimitReached', 'Limit']
+__all__ = ['TranscriptLine', 'chat_hash', 'Transcript', 'LimitReached', 'Limit']
 
 # %% ../../nbs/play/transcript.ipynb #6d358573
-TRANSCRIPT = FileSchema(
-    required={
-        "episode": Count,
-        "step": Count,
-        "observation": str,  # the text of the state that the model read
-        "action": str,  # the game's name of the action; "": not decided when this was written, though tokens were spent
-    },
-    optional={
-        "prompt": str,  # `chat_hash` of the chat; "": the model wasn't asked, because the player sleeps
-        "answers": list[str],  # what the model wrote; two where the first couldn't be read
-        "failures": list[str],  # why an answer couldn't be read
-        "logprobs": list[float],  # of every action (choice by score), or of each written answer
-        "characters": Count,  # of all chats that were sent for this step, as `count_characters` counts
-        "prompt_tokens": Count,  # read by the model
-        "tokens": Count,  # written by the model
-        "seconds": float,
-        "cost": float,  # in the unit of the prices that were given
-        "player": str,  # the model and a hash of its system text, as given to `belongs_to`
-    },
-    error=RunError,
-    remedy="mend this line, or give a new run_dir",
-)
+class TranscriptLine(FileRecord):
+    "A line of a transcript: one step that a language model played"
+
+    error_class = RunError
+    remedy = "mend this line, or give a new run_dir"
+    episode: Count
+    step: Count
+    observation: str  # the text of the state that the model read
+    action: str  # the game's name of the action; "": not decided when this was written, though tokens were spent
+    prompt: str = ""  # `chat_hash` of the chat; "": the model wasn't asked, because the player sleeps
+    answers: list[str] = []  # what the model wrote; two where the first couldn't be read
+    failures: list[str] = []  # why an answer couldn't be read
+    logprobs: list[float] = []  # of every action (choice by score), or of each written answer
+    characters: Count = 0  # of all chats that were sent for this step, as `count_characters` counts
+    prompt_tokens: Count = 0  # read by the model
+    tokens: Count = 0  # written by the model
+    seconds: float = 0.0
+    cost: float = 0.0  # in the unit of the prices that were given
+    player: str = ""  # the model and a hash of its system text, as given to `belongs_to`
 
 
 def chat_hash(chat: list[dict]) -> str:  # 16 hex digits
@@ -60,7 +57,7 @@ class Transcript:
     ):
         self.path, self.player = Path(path) if path else None, ""
         self.rows, self.pending = {}, {}  # (episode, step) -> line with an action; -> line without one
-        for row in read_lines(self.path, TRANSCRIPT) if path else []:
+        for row in read_lines(self.path, TranscriptLine) if path else []:
             self._place(row)
 
     def _place(self, row: dict) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from zipfile import BadZipFile
 
 import jax
@@ -20,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data.dataset import Dataset
-from ..runs.files import resolve, show_path, whole_folder, write_json
-from ..runs.schema import FileSchema
+from ..runs.files import resolve, show_path, whole_folder
+from ..runs.validation import FileRecord
 from ..world.codes import Unpacked, encode, unpack
 from ..world.edits import as_numpy, blank_state, stack
 from ..world.env import World
@@ -105,12 +106,14 @@ def _state(env_name: str, arrays: dict[str, np.ndarray]):
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)
 
 # %% ../../nbs/probing/bases.ipynb #471d5f77
-_ABOUT = FileSchema(  # about.json in a saved state's folder
-    required={"env_name": (FULL.env_name, CLASSIC.env_name), "note": str, "saved": float},
-    optional={"craftax_version": str},
-    error=ValueError,
-    remedy="save the state again",
-)
+class _SavedRecord(FileRecord):
+    "about.json in a saved state's folder"
+
+    remedy = "save the state again"
+    env_name: Literal[FULL.env_name, CLASSIC.env_name]
+    note: str
+    saved: float  # seconds since the epoch
+    craftax_version: str = ""
 
 # %% ../../nbs/probing/bases.ipynb #ae44024d
 def save_state(
@@ -127,17 +130,13 @@ def save_state(
     if folder.exists():
         raise ValueError(f"{show_path(folder)} is there already: give the state another name, or remove that folder")
     spec = ObsSpec.of(state)
-    metadata = {
-        "env_name": spec.env_name,
-        "craftax_version": World(spec.env_name).craftax_version,
-        "note": note,
-        "saved": time.time(),
-    }
+    version = World(spec.env_name).craftax_version
+    record = _SavedRecord(env_name=spec.env_name, craftax_version=version, note=note, saved=time.time())
     with whole_folder(folder) as new:
         np.savez_compressed(new / "state.npz", **state_arrays(state))
         if reference is not None:
             np.savez_compressed(new / "reference.npz", **state_arrays(reference))
-        write_json(new / "about.json", metadata)
+        record.write(new / "about.json")
     return folder
 
 # %% ../../nbs/probing/bases.ipynb #a463a987
@@ -153,13 +152,13 @@ def _read(folder: Path, name: str, env_name: str):
 def _load_saved(folder: Path) -> tuple[float, Saved]:
     "A saved state with the time when it was saved; ValueError, one sentence, where it can't be read"
     try:
-        metadata, problem = _ABOUT.look(folder / "about.json")
+        record, problem = _SavedRecord.inspect(folder / "about.json")
         if problem:
             raise ValueError(f"about.json: {problem}")
-        state, reference = (_read(folder, name, metadata["env_name"]) for name in ("state", "reference"))
+        state, reference = (_read(folder, name, record.env_name) for name in ("state", "reference"))
         if state is None:
             raise ValueError("state.npz is missing")
-        return metadata["saved"], Saved(folder.name, metadata["note"], state, reference)
+        return record.saved, Saved(folder.name, record.note, state, reference)
     except (OSError, EOFError, ValueError, KeyError, BadZipFile) as e:
         advice = "remove that folder, or save the state again"
         raise ValueError(f"{show_path(folder)} can't be read: {e}; {advice}") from None

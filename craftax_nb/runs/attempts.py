@@ -24,7 +24,7 @@ from .errors import RunError
 from .files import project_root, resolve
 from .notebook import given_notebook
 from .provenance import process_info
-from .records import ATTEMPT, append_line, read_lines
+from .records import AttemptLine, append_line, read_lines
 
 # %% ../../nbs/runs/attempts.ipynb #3254d30d
 BEAT, STALE = 10.0, 60.0  # seconds
@@ -201,7 +201,7 @@ def read_attempts(
 ) -> list[dict]:  # attempt, started, host, ... and, of attempts that are over, ended and status
     "A run's attempts, oldest first; raises RunError for a damaged line that no kill explains"
     attempts = {}
-    for row in read_lines(folder / "attempts.jsonl", ATTEMPT):
+    for row in read_lines(folder / "attempts.jsonl", AttemptLine):
         attempts.setdefault(row["attempt"], {}).update(row)
     rows = [attempts[k] for k in sorted(attempts) if "started" in attempts[k]]
     if rows and "ended" not in rows[-1] and alive is not None:

@@ -10,7 +10,7 @@ import os
 
 from .checkpoints import split_paths
 from .files import resolve
-from .records import PARAMS
+from .records import RunParams
 
 # %% ../../nbs/runs/debug.ipynb #81ec664d
 def why_debug(
@@ -34,5 +34,5 @@ def _of_debug_run(path: str) -> bool:
     folder = resolve(path)
     if not path or not os.path.exists(folder):  # a name may be too long for the file system
         return False
-    about = next((p / "params.json" for p in (folder, *folder.parents) if (p / "params.json").exists()), None)
-    return bool(about and PARAMS.read(about).get("debug"))
+    file = next((p / "params.json" for p in (folder, *folder.parents) if (p / "params.json").exists()), None)
+    return bool(file and RunParams.read(file).debug)

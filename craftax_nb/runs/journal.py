@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 from .files import project_root, show_path, write_text
-from .records import PARAMS, STATUS
+from .records import RunParams, RunStatus
 
 # %% ../../nbs/runs/journal.ipynb #a0ff2b47
 LEAST_EPISODES = 30  # with fewer, an agent isn't ranked
@@ -53,23 +53,23 @@ def format_number(
     return f"{value:,}" if type(value) is int else str(value)
 
 # %% ../../nbs/runs/journal.ipynb #78d0019e
-def changed_params(about: dict) -> dict:  # of params.json
+def changed_params(run: RunParams) -> dict:
     "The parameters that differ from the notebook's defaults; all of them if the run has no defaults"
-    defaults = about.get("defaults", {})
-    params = {k: v for k, v in about["params"].items() if k not in ("run_dir", "wandb")}
-    return {k: v for k, v in params.items() if k not in defaults or defaults[k] != v}
+    params = {k: v for k, v in run.params.items() if k not in ("run_dir", "wandb")}
+    return {k: v for k, v in params.items() if k not in run.defaults or run.defaults[k] != v}
 
 # %% ../../nbs/runs/journal.ipynb #29e23182
 def entry(run_dir: Path) -> str:
     "The journal's entry of a finished run"
-    about, status = PARAMS.read(run_dir / "params.json"), STATUS.read(run_dir / "status.json")
-    minute = datetime.datetime.fromtimestamp(status["time"], datetime.UTC).strftime("%Y-%m-%d %H:%M")
-    given = ", ".join(f"{k}={v!r}" for k, v in changed_params(about).items())
-    wandb = f", W&B {status['wandb']}" if status.get("wandb") else ""
-    origin = f"{about['job']} ({given or 'defaults'}), revision {about.get('git', 'unknown')}{wandb}"
-    numbers = [f"- {k}: {format_number(v)}" for k, v in status.get("summary", {}).items() if v is not None]
+    run = RunParams.read(run_dir / "params.json")
+    status = RunStatus.read(run_dir / "status.json")
+    minute = datetime.datetime.fromtimestamp(status.time, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    changes = ", ".join(f"{k}={v!r}" for k, v in changed_params(run).items())
+    wandb = f", W&B {status.wandb}" if status.wandb else ""
+    origin = f"{run.job} ({changes or 'defaults'}), revision {run.git or 'unknown'}{wandb}"
+    numbers = [f"- {k}: {format_number(v)}" for k, v in status.summary.items() if v is not None]
     heading = f"## {minute} UTC · {show_path(run_dir)}"
-    return "\n".join([heading, "", f"{origin}, {status.get('seconds', 0):.0f} s.", "", *numbers]).rstrip() + "\n"
+    return "\n".join([heading, "", f"{origin}, {status.seconds:.0f} s.", "", *numbers]).rstrip() + "\n"
 
 # %% ../../nbs/runs/journal.ipynb #c4db9f2f
 def write_entry(run_dir: Path) -> None:

@@ -32,6 +32,7 @@ from craftax_nb.runs.attempts import (
 
 # %% ../../nbs/runs/run.ipynb #c43e1f0e
 from .checkpoints import newest_state, own_folders, run_checkpoints, step_of, trained_on
+from .debug import why_debug
 from .errors import RunError, os_sentence, sentence, show_errors, status_of
 from craftax_nb.runs.files import (
     remove_leftovers,
@@ -44,9 +45,8 @@ from craftax_nb.runs.files import (
 )
 from .journal import known_numbers, write_entry
 from .notebook import given_notebook, ran_hash, tell_folder
-from .debug import why_debug
 from .provenance import git_diff, provenance
-from .records import METRICS, PARAMS, STATUS, append_line, read_lines
+from .records import MetricsLine, RunParams, RunStatus, append_line, read_lines
 from .same_run import check_same
 from .secrets import hide_secrets, password_in
 from .tracking import Mirror, load_env
@@ -54,14 +54,14 @@ from .tracking import Mirror, load_env
 # %% ../../nbs/runs/run.ipynb #10680c57
 def read_status(
     run_dir: str | Path,  # a run's folder
-) -> dict:  # {"status": "none" | "running" | "stopped" | "failed" | "diverged" | "finished", ...}
-    "The content of status.json; a run whose process was killed is `stopped`, with `killed` True"
+) -> RunStatus:  # its `status` is "none" where there is no file
+    "The record in status.json; a run whose process was killed is `stopped`, with `killed` True"
     folder = resolve(run_dir)
     if not (folder / "status.json").exists():
-        return {"status": "none"}
-    status = STATUS.read(folder / "status.json")
-    dead = status["status"] == "running" and not is_held(folder, status.get("host", ""))
-    return {**status, "status": "stopped", "killed": True} if dead else status
+        return RunStatus.model_construct(status="none")
+    status = RunStatus.read(folder / "status.json")
+    dead = status.status == "running" and not is_held(folder, status.host)
+    return status.model_copy(update={"status": "stopped", "killed": True}) if dead else status
 
 # %% ../../nbs/runs/run.ipynb #eb8b343c
 def run_of(
@@ -77,19 +77,19 @@ def unfinished(
 ) -> str:  # "" where the run finished, or where there is no run
     "A few words about how the run that made a checkpoint or a data set ended, where it did not finish"
     folder = run_of(path)
-    status = read_status(folder) if folder else {"status": "finished"}
-    if status["status"] == "finished":
+    status = read_status(folder) if folder else None
+    if status is None or status.status == "finished":
         return ""
-    why = f" ({status['error']})" if status.get("error") else ""
+    why = f" ({status.error})" if status.error else ""
     words = {end: f"{end}{why}" for end in ("failed", "diverged")}
     words |= {"running": "is still running", "none": "was killed"}
-    killed = "was killed" if status.get("killed") else "was stopped before its end"
-    return f"the run {show_path(folder)} {words.get(status['status'], killed)}"
+    killed = "was killed" if status.killed else "was stopped before its end"
+    return f"the run {show_path(folder)} {words.get(status.status, killed)}"
 
 # %% ../../nbs/runs/run.ipynb #a37486e9
 def metric_rows(run_dir: str | Path) -> list[dict]:
     "The rows of metrics.jsonl; lines that a kill cut off are skipped. Raises RunError for other damage"
-    return read_lines(resolve(run_dir) / "metrics.jsonl", METRICS)
+    return read_lines(resolve(run_dir) / "metrics.jsonl", MetricsLine)
 
 # %% ../../nbs/runs/run.ipynb #b8d06b72
 def read_metrics(run_dir: str | Path):  # pandas DataFrame: step, time (s since the epoch), then the metrics
@@ -107,34 +107,34 @@ def _number(x):
 def _take(folder: Path) -> float:  # seconds since the epoch: the last heartbeat of the process that held it before
     "Takes the folder's lock, waiting for a process on another machine to count as dead; RunError if it is in use"
     alive, this_host, end = last_beat(folder), socket.gethostname(), time.time() + STALE + BEAT
-    runs_elsewhere = lambda status: status["status"] == "running" and status.get("host", this_host) != this_host
+    runs_elsewhere = lambda status: status.status == "running" and status.host not in ("", this_host)
     while runs_elsewhere(status := read_status(folder)) and time.time() < end:
         time.sleep(1)
     if runs_elsewhere(status) or not hold(folder):
-        who = holder(folder) or status
+        who = holder(folder) or status.fields()
         who = f"process {who['pid']} on {who['host']}" if "pid" in who else "a process that is just starting"
         raise RunError(f"{show_path(folder)} is in use by another process ({who}); wait for it, or give a new run_dir")
     return alive
 
 # %% ../../nbs/runs/run.ipynb #b19f10a9
 def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: str) -> dict:
-    "Writes params.json and git.diff when a run begins; prints a line when it goes on with another library"
-    about = provenance(params, notebook, given_notebook().get("hash", ""))
+    "Writes params.json and git.diff when a run begins; prints a line when it continues with another library"
+    origin = provenance(params, notebook, given_notebook().get("hash", ""))
     if (folder / "params.json").exists():
-        old = PARAMS.read(folder / "params.json")
-        if old.get("library", about["library"]) != about["library"]:
+        old = RunParams.read(folder / "params.json")
+        if old.library not in ("", origin["library"]):
             print(
-                f"{show_path(folder)} began with the library {old['library']} ({old['git']}) "
-                f"and goes on with {about['library']} ({about['git']})"
+                f"{show_path(folder)} began with the library {old.library} ({old.git}) "
+                f"and continues with {origin['library']} ({origin['git']})"
             )
-        return about
+        return origin
     if patch := git_diff():
         with whole_file(folder / "git.diff") as new:
             new.touch(0o600)
             new.write_text(patch, errors="surrogateescape")
     debug = {"debug": why} if (why := why_debug(params)) else {}
-    write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **debug, **about})
-    return about
+    write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **debug, **origin})
+    return origin
 
 # %% ../../nbs/runs/run.ipynb #62406f86
 class Run:
@@ -150,7 +150,7 @@ class Run:
     ):
         self.job, self.params, self.dir, self.resumed, self.attempt = job, params, folder, resumed, attempt
         self.id, self.started, self.stopping = folder.name, time.time(), False
-        self.is_open, self.debug = True, PARAMS.read(folder / "params.json").get("debug", "")
+        self.is_open, self.debug = True, RunParams.read(folder / "params.json").debug
         self.mirror = Mirror(folder, job, params, attempt) if params.get("wandb") else None
         self.wandb = self.mirror.id if self.mirror else ""
         self._status("running")
@@ -184,8 +184,8 @@ def _take_folder(job: str, params: dict, defaults: dict, notebook: str) -> tuple
     resumed = (folder / "params.json").exists()
     if resumed:
         check_same(folder, job, params, defaults)
-    about = _describe(folder, job, params, defaults, notebook)
-    return folder, resumed, begin_attempt(folder, alive, **{k: about[k] for k in ("git", "library", "notebook_hash")})
+    origin = _describe(folder, job, params, defaults, notebook)
+    return folder, resumed, begin_attempt(folder, alive, **{k: origin[k] for k in ("git", "library", "notebook_hash")})
 
 # %% ../../nbs/runs/run.ipynb #769ec523
 @patch
@@ -206,7 +206,7 @@ def __repr__(self: Run):
 @patch(as_prop=True)
 def finished(self: Run) -> bool:
     "Whether the last cell marked the run finished"
-    return read_status(self.dir)["status"] == "finished"
+    return read_status(self.dir).status == "finished"
 
 # %% ../../nbs/runs/run.ipynb #2513eb26
 @patch
@@ -355,7 +355,7 @@ def _watch(run: Run) -> None:
         run.stopping = True
 
     def on_exit():
-        if run.is_open and read_status(run.dir)["status"] == "running":
+        if run.is_open and read_status(run.dir).status == "running":
             _end(run, "stopped")
 
     def on_cell(result):

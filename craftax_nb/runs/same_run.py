@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .errors import RunError
 from .files import show_path
-from .records import PARAMS
+from .records import RunParams
 
 # %% ../../nbs/runs/same_run.ipynb #8976b5fe
 # Where a run goes and how long it may take, rather than what it computes
@@ -42,12 +42,12 @@ def present_values(job: str, params: dict) -> dict:
 # %% ../../nbs/runs/same_run.ipynb #2e5a8419
 def check_same(folder: Path, job: str, params: dict, defaults: dict) -> None:
     "RunError unless the folder's run is this job with these parameters; one that it lacks counts as the default"
-    old = PARAMS.read(folder / "params.json")
-    if old["job"] != job:
-        raise RunError(f"{show_path(folder)} holds a run of {old['job']}, not of {job}; give a new run_dir")
+    old = RunParams.read(folder / "params.json")
+    if old.job != job:
+        raise RunError(f"{show_path(folder)} holds a run of {old.job}, not of {job}; give a new run_dir")
     new = json.loads(json.dumps(params, default=str))
     began = {k: v for k, v in (defaults | BEFORE_ADDED).items() if k in new}
-    for name, value in present_values(job, old["params"]).items():
+    for name, value in present_values(job, old.params).items():
         new_name = RENAMED_PARAMETERS.get(name)
         was_renamed = new_name in new and name not in new
         began[new_name if was_renamed else name] = value

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from fastcore.basics import patch
 
-from .checkpoints import AGENT, CheckpointError, run_checkpoints, step_of
+from .checkpoints import AgentRecord, CheckpointError, run_checkpoints, step_of
 from .files import project_root, read_json, write_json
-from .records import ARTIFACTS, BEST
+from .records import BestCheckpoint, RunArtifacts
 from .secrets import hide_secrets
 
 # %% ../../nbs/runs/tracking.ipynb #fbd789b2
@@ -152,13 +152,13 @@ def inference_files(checkpoint: Path) -> list[Path]:  # relative to the checkpoi
     "The files that are needed to load an agent, or a language model that was tuned"
     if (checkpoint / TUNED).exists():
         return [Path(TUNED), *map(Path, read_json(checkpoint / TUNED)["files"])]
-    return [Path("agent.json"), *map(Path, AGENT.read(checkpoint / "agent.json")["files"])]
+    return [Path("agent.json"), *map(Path, AgentRecord.read(checkpoint / "agent.json").files)]
 
 
-def read_manifest(folder: Path) -> dict:
-    "The artifact of a run: name, and a list of versions with step, folder, files and aliases"
-    about, problem = ARTIFACTS.look(folder / "artifacts.json")
-    return {"name": f"checkpoint-{folder.name}", "versions": []} if problem else about
+def read_manifest(folder: Path) -> RunArtifacts:  # without versions where the file is missing or damaged
+    "The artifact of a run: its name, and its versions with step, folder, files and aliases"
+    manifest, problem = RunArtifacts.inspect(folder / "artifacts.json")
+    return RunArtifacts(name=f"checkpoint-{folder.name}", versions=[]) if problem else manifest
 
 # %% ../../nbs/runs/tracking.ipynb #67f3f579
 @patch
@@ -186,8 +186,8 @@ def artifact(
 def checkpoints(self: Mirror, folder: Path):
     "Uploads checkpoints that are new or whose aliases have changed, and writes artifacts.json"
     complete = [c for c in run_checkpoints(folder) if any((c / x).exists() for x in ("agent.json", TUNED))]
-    best = BEST.read(folder / "best.json")["step"] if (folder / "best.json").exists() else None
-    old = {v["step"]: v for v in read_manifest(folder)["versions"]}
+    best = BestCheckpoint.read(folder / "best.json").step if (folder / "best.json").exists() else None
+    old = {v["step"]: v for v in read_manifest(folder).versions}
     versions, changed, name = [], [], f"checkpoint-{folder.name}"
     for c in complete:
         step, files = step_of(c), [str(p) for p in inference_files(c)]
@@ -212,8 +212,8 @@ def checkpoint_of(
     name, _, alias = artifact.partition(":")
     for path in sorted((Path(runs) if runs else project_root() / "runs").rglob("artifacts.json")):
         manifest = read_manifest(path.parent)
-        for version in manifest["versions"]:
-            if manifest["name"] == name and (alias or "latest") in version["aliases"]:
+        for version in manifest.versions:
+            if manifest.name == name and (alias or "latest") in version["aliases"]:
                 return path.parent / version["folder"]
     if os.environ.get("WANDB_API_KEY") and os.environ.get("WANDB_MODE") not in ("offline", "disabled"):
         import wandb

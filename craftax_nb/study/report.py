@@ -46,7 +46,7 @@ def evaluated_settings(
     study: StudyPlan,
 ) -> list[str]:
     "The settings whose agents have played, in their order; the planned comparisons are in the study's first"
-    status = lambda setting: read_status(study.folder / f"evaluate-{setting}")["status"]
+    status = lambda setting: read_status(study.folder / f"evaluate-{setting}").status
     return [setting for setting in settings_of_study(study) if status(setting) == "finished"]
 
 # %% ../../nbs/study/report.ipynb #b484865c

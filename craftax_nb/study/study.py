@@ -277,7 +277,7 @@ def time_left(
     for stage, sweep in study.stages.items():
         job = Path(sweep.notebook).stem
         for given, folder, state in zip(sweep.runs, sweep.folders, sweep.states, strict=True):
-            took = read_status(folder).get("seconds", np.nan) if state == "ok" else np.nan
+            took = (read_status(folder).seconds or np.nan) if state == "ok" else np.nan
             rows.append((stage, job, folder.name, state, _units(study, job, given), took))
     table = pd.DataFrame(rows, columns=["stage", "job", "run", "state", "units", "took"])
     expected = [_expected(table[table.job == row.job], row) for row in table.itertuples()]

@@ -99,13 +99,13 @@ def _check_folder(folder: Path, world: World) -> None:
     "DatasetError where the folder holds episodes of another kind, to which a person's can't be added"
     if not any(folder.glob("shard-*/shard.json")):
         return
-    for about in Dataset(folder).about:
-        if about["policy"].get("policy") != "human":
-            other = f"{show_path(folder)} holds episodes of {about['policy'].get('job', 'another policy')}"
+    for metadata in Dataset(folder).metadata:
+        if metadata.policy.get("policy") != "human":
+            other = f"{show_path(folder)} holds episodes of {metadata.policy.get('job', 'another policy')}"
             raise DatasetError(f"{other}; a person's go into a folder of their own: give another")
         for name in WORLD:
-            if about[name] != getattr(world, name):
-                other = f"{show_path(folder)} holds episodes with {name} {about[name]}"
+            if getattr(metadata, name) != getattr(world, name):
+                other = f"{show_path(folder)} holds episodes with {name} {getattr(metadata, name)}"
                 raise DatasetError(f"{other}, this game has {getattr(world, name)}; give another folder")
 
 # %% ../../nbs/widgets/game.ipynb #29fd51a2

@@ -18,7 +18,17 @@ from fastcore.basics import patch
 
 from ..runs.waiting import background_thread
 from .connection import QueueError, RetryPolicy
-from .records import QueuedJob, foreign_key, has_ended, lua_scripts, parse_record, refusal
+from craftax_nb.workers.records import (
+    BuriedJob,
+    QueuedJob,
+    WorkerCounts,
+    foreign_key,
+    has_ended,
+    lua_scripts,
+    parse_hash,
+    parse_record,
+    refusal,
+)
 
 # %% ../../nbs/workers/queue.ipynb #0e421e70
 class Queue:
@@ -270,11 +280,7 @@ def counts(self: Queue) -> dict[str, int]:
 @patch
 def dead(self: Queue) -> dict[str, dict]:  # {id: {"payload": ..., "reason": ...}}
     "The dead list"
-    records, key = self._send(self.client.hgetall, self.buried), self.buried
-    return {
-        name: parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", payload=dict, reason=str)
-        for name, text in records.items()
-    }
+    return parse_hash(self._send(self.client.hgetall, self.buried), self.buried, BuriedJob)
 
 # %% ../../nbs/workers/queue.ipynb #04f210d7
 @patch
@@ -287,7 +293,8 @@ def describe(self: Queue, description: dict):
 @patch
 def description(self: Queue) -> dict | None:  # None: no coordinator has begun it
     "What the coordinator says about the work"
-    text, key = self._send(self.client.get, self.key("description")), self.key("description")
+    key = self.key("description")
+    text = self._send(self.client.get, key)
     return parse_record(text, key, f"DEL {key}") if text else None
 
 # %% ../../nbs/workers/queue.ipynb #293c81ed
@@ -306,11 +313,10 @@ def touch(
 @patch
 def lead(self: Queue, seconds: int = 60):  # seconds for which this process then counts as the coordinator
     "Makes this process the queue's coordinator; raises QueueError when another one is, which lives"
-    args = [[self.key("coordinator")], [self.consumer, "", seconds]]
-    holder = self._send(self.scripts["lead"], *args)
+    lead = lambda former: self._send(self.scripts["lead"], [self.key("coordinator")], [self.consumer, former, seconds])
+    holder = lead("")
     if holder and has_ended(holder):
-        args[1][1] = holder  # whose place the script lets this process take
-        holder = self._send(self.scripts["lead"], *args)
+        holder = lead(holder)  # the script lets this process take its place
     if holder:
         raise QueueError(
             f"queue {self.name} has a coordinator, {holder}, which was alive within the last {seconds} s: wait until "
@@ -372,15 +378,14 @@ def workers(
     self: Queue,
 ) -> dict[str, dict]:  # {name: {"jobs", "texts", "seconds" (from joining to its last job), "idle" (seconds), "held"}}
     "The workers that registered: what each did, for how long Redis has not heard from it, and how many jobs it holds"
-    registered = self._send(self.client.hgetall, self.key("workers"))
+    key = self.key("workers")
+    registered = parse_hash(self._send(self.client.hgetall, key), key, WorkerCounts)
     consumers = {c["name"]: c for c in self._send(self.client.xinfo_consumers, self.stream, self.group)}
-    workers = {}
-    key, numbers = self.key("workers"), dict(jobs=int, texts=int, seconds=int | float)
-    for name, text in sorted(registered.items()):
-        consumer = consumers.get(name, {"idle": 0, "pending": 0})
-        work_done = parse_record(text, f"{key} (field {name[:40]})", f"HDEL {key} {name[:40]}", **numbers)
-        workers[name] = {**work_done, "idle": consumer["idle"] / 1000, "held": consumer["pending"]}
-    return workers
+    state = lambda name: consumers.get(name, {"idle": 0, "pending": 0})
+    return {
+        name: {**counts, "idle": state(name)["idle"] / 1000, "held": state(name)["pending"]}
+        for name, counts in sorted(registered.items())
+    }
 
 # %% ../../nbs/workers/queue.ipynb #0b7ec274
 @patch
