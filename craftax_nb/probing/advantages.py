@@ -5,12 +5,13 @@
 # %% ../../nbs/probing/advantages.ipynb #55157740
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
 
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent, load_agent
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
 from ..play.policy import ForcedFirst, NetworkPolicy
@@ -129,7 +130,7 @@ def action_advantages(
     probes: Sequence[Probe],
     suites: Sequence[Suite],
     agents: Mapping[str, Agent],
-    labellers: Mapping[str, Callable] | None = None,
+    labellers: Mapping[str, Labeller] | None = None,
     checkpoints: Mapping[str, str] | None = None,  # by agent's name; whose folders may hold Q networks
     ahead: Lookahead = Lookahead(),
 ) -> np.ndarray:  # (rows, actions) float32, NaN where unknown

@@ -5,12 +5,13 @@
 # %% ../../nbs/probing/conclusions.ipynb #875e2190
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from ..evaluation.familiarity import MeasuredLabeller, known_labels, plot_familiarity, unfamiliar_warning
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .curves import ENOUGH, shares
 from .job import Part
@@ -66,8 +67,8 @@ def words_sentences(
 # %% ../../nbs/probing/conclusions.ipynb #e4123a30
 def measured_labellers(
     agents: Mapping[str, Agent],
-    labellers: Mapping[str, Callable],  # by the name of each agent that reads hidden states
-) -> dict[str, Callable]:
+    labellers: Mapping[str, Labeller],  # by the name of each agent that reads hidden states
+) -> dict[str, Labeller]:
     "The labellers; their answers are compared with the labels that their agents were trained on, if these are at hand"
     training_labels = {name: known_labels(agents[name]) for name in labellers}
     return {
@@ -77,7 +78,7 @@ def measured_labellers(
 
 # %% ../../nbs/probing/conclusions.ipynb #2fb047d1
 def familiarity_part(
-    labellers: Mapping[str, Callable],  # from `measured_labellers`
+    labellers: Mapping[str, Labeller],  # from `measured_labellers`
 ) -> Part | None:  # None where nothing was measured
     "A part of the report: how unusual the hidden states were that the labellers gave since the last call"
     by_agent = {name: x.take() for name, x in labellers.items() if isinstance(x, MeasuredLabeller)}

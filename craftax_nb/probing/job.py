@@ -5,7 +5,7 @@
 # %% ../../nbs/probing/job.ipynb #a7cb61ac
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -15,6 +15,7 @@ from IPython.display import Markdown, display
 from PIL import Image
 
 from ..labelling.store import LabelError, load_labels
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .agreement import agreement, calibration, changes, plot_calibration, plot_changes
 from .bases import encode_states
@@ -164,7 +165,7 @@ def file_name(agent: str) -> str:
 # %% ../../nbs/probing/job.ipynb #42d2395e
 def language_part(
     plan: ProbePlan,
-    labellers: Mapping[str, Callable],  # by agent's name
+    labellers: Mapping[str, Labeller],  # by agent's name
     count: int,  # states; half of them from the data set, if there is one
     seed: int = 0,
 ) -> Part | None:  # None where no agent reads hidden states, or fewer than two states are asked about
@@ -187,7 +188,7 @@ def language_part(
 # %% ../../nbs/probing/job.ipynb #6e571650
 def branch_part(
     plan: ProbePlan,
-    labellers: Mapping[str, Callable],
+    labellers: Mapping[str, Labeller],
     rollouts: int,  # plays from each state, at least 2
     max_steps: int,  # of each play
     bases: int,  # how many of those from play

@@ -5,7 +5,7 @@
 # %% ../../nbs/probing/language.ipynb #7d2f8ee9
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..evaluation.stats import interval
 from ..evaluation.video import probabilities
+from ..lm.labeller import Labeller
 from ..lm.prompt import observation_texts
 from ..nets.agent import Agent
 from ..play.reader import check_labeller
@@ -80,15 +81,15 @@ SWAPPED = "hidden state"  # the hidden state is replaced by one that doesn't com
 HOW = (TEXT_ONLY, OBSERVATION_ONLY, TRUE_CHANGE, SWAPPED)
 
 
-def _swaps(agent: Agent, labeller: Callable, codes: np.ndarray, real: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+def _swaps(agent: Agent, labeller: Labeller, codes: np.ndarray, real: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     "Hidden states (n, hidden_dim) without information about the states, by the name of the swap"
     mean = np.asarray(agent.hidden_mean, np.float32)
     swaps = {"zero (the mean label)": np.tile(mean, (len(real), 1)), "another state's": np.roll(real, 1, 0)}
-    text_format = getattr(getattr(labeller, "recipe", None), "text_format", "filtered")
-    if hasattr(labeller, "of_texts") and text_format != "image":
+    text_format = labeller.recipe.text_format if labeller.recipe else "filtered"
+    if labeller.reads_texts:
         nonsense = [shuffled_words(text, seed + i) for i, text in enumerate(observation_texts(codes, text_format))]
-        swaps["nonsense (its own words, shuffled)"] = labeller.of_texts(nonsense)
-        swaps["a garbage prompt's"] = np.repeat(labeller.of_texts([GARBAGE]), len(codes), 0)
+        swaps["nonsense (its own words, shuffled)"] = labeller.encode(nonsense)
+        swaps["a garbage prompt's"] = np.repeat(labeller.encode([GARBAGE]), len(codes), 0)
     return swaps
 
 # %% ../../nbs/probing/language.ipynb #662344b7
@@ -114,7 +115,7 @@ def _effect_of(name: str, agent: Agent, query: _Query, before: tuple[np.ndarray,
 # %% ../../nbs/probing/language.ipynb #40652cf9
 def _questions(
     agent: Agent,
-    labeller: Callable | None,
+    labeller: Labeller | None,
     codes: np.ndarray,  # (n, width) uint8: the bases
     real: np.ndarray | None,  # (n, hidden_dim) their hidden states; None for a plain agent
     edited_codes: Mapping[str, tuple[np.ndarray, np.ndarray]],  # change -> what `edited_states` gave
@@ -141,7 +142,7 @@ def _questions(
 def text_effects(
     agents: Mapping[str, Agent],
     codes: np.ndarray,  # (n, width) uint8: the bases, from play or a data set; at least two
-    labellers: Mapping[str, Callable] | None = None,  # by agent's name, for agents that read hidden states
+    labellers: Mapping[str, Labeller] | None = None,  # by agent's name, for agents that read hidden states
     changes: Sequence[Change] = CHANGES,
     seed: int = 0,
 ) -> pd.DataFrame:  # one row an agent, change, what was changed (`HOW`), and base

@@ -5,7 +5,7 @@
 # %% ../../nbs/probing/values.ipynb #631fa92b
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..evaluation.video import entropy, probabilities
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.reader import check_labeller
 from .bases import AT_ONCE, encode_states, in_chunks
@@ -61,21 +62,20 @@ def shuffled_rows(
 
 # %% ../../nbs/probing/values.ipynb #b5d881c3
 def hidden_states_of(
-    labeller: Callable,  # codes (k, width), and the past for a recipe with a history -> (k, hidden_dim)
+    labeller: Labeller,
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n, hidden_dim) float32
     "The language model's hidden states of states without a past; it is asked about each different code once"
     different, back = np.unique(codes, axis=0, return_inverse=True)
-    history = getattr(getattr(labeller, "recipe", None), "history", 0)
-    past = (np.zeros((history, *different.shape), np.uint8),) if history else ()
-    return np.asarray(labeller(different, *past), np.float32)[back.reshape(-1)]
+    past = np.zeros((labeller.history, *different.shape), np.uint8) if labeller.history else None
+    return np.asarray(labeller(different, past), np.float32)[back.reshape(-1)]
 
 # %% ../../nbs/probing/values.ipynb #7d9e661c
 def hidden_states(
     agent: Agent,
     probes: Sequence[Probe],
     codes: np.ndarray,  # (n, width), of the probes
-    labeller: Callable | None,
+    labeller: Labeller | None,
 ) -> dict:  # kind -> (n, hidden_dim) float32, not normalised; {"none": None} for a plain agent
     "The hidden states to ask an agent with; ValueError without a labeller, RecipeMismatch for another model's"
     check_labeller(agent, labeller)
@@ -119,7 +119,7 @@ def _answers(
 def probe_agents(
     agents: Mapping[str, Agent],
     probes: Sequence[Probe],
-    labellers: Mapping[str, Callable] | None = None,  # by agent's name, for agents that read hidden states
+    labellers: Mapping[str, Labeller] | None = None,  # by agent's name, for agents that read hidden states
     language_suites: Iterable[str] | None = None,  # names of the suites that such agents are asked about; None: all
 ) -> Answers:
     "V and the policy of each agent on each probe; ValueError where there are no probes to ask about"
