@@ -91,17 +91,10 @@ def rerun(
     new = resolve(run_dir) if run_dir else folder.with_name(f"{folder.name}-again")
     if new.exists():
         raise RunError(f"{show_path(new)} is there already; give another run_dir")
-<<<<<<< HEAD
-    print(f"{show_path(old)}: {about['job']} at revision {about.get('git', 'unknown')}")
-    print("".join(f"- {line}\n" for line in changes_since(about)), end="", flush=True)
-    parameters = current_values(about["params"], settings_class(about["job"]).parameters())
-    step = ChainStep(about["job"], notebook, {k: v for k, v in parameters.items() if k != "run_dir"})
-=======
     print(f"{show_path(folder)}: {old.job} at revision {old.git or 'unknown'}")
     print("".join(f"- {line}\n" for line in changes_since(old)), end="", flush=True)
-    parameters = present_values(old.job, old.params)
+    parameters = current_values(old.params, settings_class(old.job).parameters())
     step = ChainStep(old.job, notebook, {k: v for k, v in parameters.items() if k != "run_dir"})
->>>>>>> main
     if problem := run_step(step, show_path(new), next_output(new), new):
         raise RunError(f"{show_path(new)}: {problem}")
     differences = ", ".join(f"{k} by {v:.3g}" for k, v in compare_metrics(folder, new).items())

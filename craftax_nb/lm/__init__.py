@@ -18,16 +18,17 @@ for answers.
 8. lm.vllm: the same vectors with vLLM
 9. lm.vllm_connector: takes states out of vLLM's cache
 10. lm.gpus: one model over several GPUs
-11. lm.extract: texts to vectors as a recipe asks, checked first
-12. lm.live: hidden states while an agent plays
-13. lm.continuations: texts that a model generated, kept
-14. lm.oracle: facts in the place of a language model
-15. lm.controls: vectors without content: shuffled, constant, noise
-16. lm.towers: a vision model's vectors of a frame
-17. lm.vision: vision-language models
-18. lm.sizing: memory and speed before a download
-19. lm.engines: answers and scores, behind one protocol
-20. lm.endpoint: an engine over HTTP
+11. lm.labeller: `Labeller`: states or texts in, vectors out
+12. lm.extract: texts to vectors as a recipe asks, checked first
+13. lm.live: hidden states while an agent plays
+14. lm.continuations: texts that a model generated, kept
+15. lm.oracle: facts in the place of a language model
+16. lm.controls: vectors without content: shuffled, constant, noise
+17. lm.towers: a vision model's vectors of a frame
+18. lm.vision: vision-language models
+19. lm.sizing: memory and speed before a download
+20. lm.engines: answers and scores, behind one protocol
+21. lm.endpoint: an engine over HTTP
 
 ## Who calls it
 

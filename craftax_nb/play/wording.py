@@ -83,11 +83,11 @@ def _in_json(text: str) -> str:
 
 # %% ../../nbs/play/wording.ipynb #faf32eab
 _ONE_NAME = "Answer with the name of one action and nothing else."
-_THOUGHTS = (
+_THINK_FIRST = (
     "Think about what is dangerous, what is lacking and what you can reach, in a few sentences. "
     "Then end with one line: Action: and the name of one action."
 )
-ANSWERS = dict(zip(CHOICES_BY_MODEL, (_ONE_NAME, _ONE_NAME, _THOUGHTS), strict=True))
+ANSWERS = dict(zip(CHOICES_BY_MODEL, (_ONE_NAME, _ONE_NAME, _THINK_FIRST), strict=True))
 
 
 def play_prompts() -> list[str]:

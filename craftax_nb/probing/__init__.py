@@ -15,25 +15,16 @@ states; tables, curves and a sentence follow.
 6. probing.curves: V over the levels, and pictures
 7. probing.language: changed words, swapped hidden states
 8. probing.branch: an agent's return from a state, by play
-<<<<<<< HEAD
-9. probing.advantages: what each action is worth
-10. probing.linear: linear probes of layers, with a control
-11. probing.novelty: a warning for unfamiliar states
-12. probing.foresight: planted causes, and what a world model imagines
-13. probing.conclusions: one sentence a question
-14. probing.report: `probes.parquet`, `report.html`, `check_suites`
-15. probing.job: the job `probe_values`
-16. probing.settings: the parameters of probe_values
-=======
 9. probing.agreement: V compared with those returns
 10. probing.advantages: what each action is worth
 11. probing.linear: linear probes of layers, with a control
 12. probing.novelty: a warning for unfamiliar states
 13. probing.foresight: planted causes, and what a world model imagines
-14. probing.conclusions: one sentence a question
-15. probing.report: `probes.parquet`, `report.html`, `check_suites`
-16. probing.job: the job `probe_values`
->>>>>>> main
+14. probing.plan: what the job asks about
+15. probing.conclusions: one sentence a question
+16. probing.report: `probes.parquet`, `report.html`, `check_suites`
+17. probing.job: the job `probe_values`
+18. probing.settings: the parameters of probe_values
 
 ## Who calls it
 

@@ -193,15 +193,9 @@ def _take_folder(job: str, params: dict, defaults: dict, notebook: str, paramete
     alive = _take(folder)
     resumed = (folder / "params.json").exists()
     if resumed:
-<<<<<<< HEAD
         check_same(folder, job, params, defaults, parameters)
-    about = _describe(folder, job, params, defaults, notebook)
-    return folder, resumed, begin_attempt(folder, alive, **{k: about[k] for k in ("git", "library", "notebook_hash")})
-=======
-        check_same(folder, job, params, defaults)
     origin = _describe(folder, job, params, defaults, notebook)
     return folder, resumed, begin_attempt(folder, alive, **{k: origin[k] for k in ("git", "library", "notebook_hash")})
->>>>>>> main
 
 # %% ../../nbs/runs/run.ipynb #769ec523
 @patch

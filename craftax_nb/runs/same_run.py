@@ -12,32 +12,8 @@ from pathlib import Path
 
 from .errors import RunError
 from .files import show_path
-<<<<<<< HEAD
-from .records import PARAMS
-from .settings import Parameter
-=======
 from .records import RunParams
-
-# %% ../../nbs/runs/same_run.ipynb #8976b5fe
-# Where a run goes and how long it may take, rather than what it computes
-_PLACE = "run_dir wandb workers slurm".split()
-_LIMITS = "accept_unfinished token_limit cost_limit timeout plan_only until".split()
-_NOT_COMPARED = _PLACE + _LIMITS
-
-# %% ../../nbs/runs/same_run.ipynb #dfd2e96a
-RENAMED_PARAMETERS = {  # old name -> new, for one version
-    "follow": "tau",
-    "label_dropout": "hidden_dropout",
-    "luck": "num_seeds",
-}
-_CADENCE = {0: "episode", -1: "once"}
-EARLIER_VALUES = {  # job -> parameter -> value that a run of an earlier version has -> the same, as it is written now
-    "train_ppo": {"cadence": _CADENCE},
-    "train_dreamer": {"cadence": _CADENCE},
-    "evaluate": {"cadence": {0: ""}},
-}
-BEFORE_ADDED = {"extras": False, "reflect": False}  # parameter -> what runs did before it was added, if not the default
->>>>>>> main
+from .settings import Parameter
 
 # %% ../../nbs/runs/same_run.ipynb #98217947
 def current_values(
@@ -62,26 +38,14 @@ def check_same(
     parameters: Mapping[str, Parameter] | None = None,  # of the job's settings class; None: it has none
 ) -> None:
     "RunError unless the folder's run is this job with these parameters; one that it lacks counts as the default"
-<<<<<<< HEAD
     parameters = parameters or {}
-    old = PARAMS.read(folder / "params.json")
-    if old["job"] != job:
-        raise RunError(f"{show_path(folder)} holds a run of {old['job']}, not of {job}; give a new run_dir")
-    new = json.loads(json.dumps(params, default=str))
-    absent = {name: described.absent for name, described in parameters.items() if described.absent is not None}
-    began = {k: v for k, v in (defaults | absent).items() if k in new} | current_values(old["params"], parameters)
-    free = {*PLACE, *(name for name, described in parameters.items() if not described.compared)}
-=======
     old = RunParams.read(folder / "params.json")
     if old.job != job:
         raise RunError(f"{show_path(folder)} holds a run of {old.job}, not of {job}; give a new run_dir")
     new = json.loads(json.dumps(params, default=str))
-    began = {k: v for k, v in (defaults | BEFORE_ADDED).items() if k in new}
-    for name, value in present_values(job, old.params).items():
-        new_name = RENAMED_PARAMETERS.get(name)
-        was_renamed = new_name in new and name not in new
-        began[new_name if was_renamed else name] = value
->>>>>>> main
+    absent = {name: described.absent for name, described in parameters.items() if described.absent is not None}
+    began = {k: v for k, v in (defaults | absent).items() if k in new} | current_values(old.params, parameters)
+    free = {*PLACE, *(name for name, described in parameters.items() if not described.compared)}
     for k in {**began, **new}:
         if k not in free and began.get(k) != new.get(k):
             raise RunError(
