@@ -30,11 +30,15 @@ def current_agent(
     seed: int = 0,  # which of the seeds, counted from 0
 ) -> Agent:
     "One seed's network with its present weights, as an agent"
-    data, labels, params = learner.batches.dataset, learner.batches.labels, to_flax(learner.net, seed)
-    about = dict(upstream_exact=data.upstream_exact, craftax_version=data.craftax_version, gamma=learner.settings.gamma)
+    data = learner.batches.dataset
+    labels = learner.batches.labels
+    params = to_flax(learner.net, seed)
+    metadata = dict(
+        upstream_exact=data.upstream_exact, craftax_version=data.craftax_version, gamma=learner.settings.gamma
+    )
     if labels is None:
-        return Agent(learner.spec, params, **about)
-    return Agent(learner.spec, params, learner.batches.mean, learner.batches.std, labels.recipe, **about)
+        return Agent(learner.spec, params, **metadata)
+    return Agent(learner.spec, params, learner.batches.mean, learner.batches.std, labels.recipe, **metadata)
 
 # %% ../../nbs/offline/train.ipynb #a421243a
 def seed_folder(
@@ -136,7 +140,8 @@ def logged_metrics(
         own = {f"{name}_seed{seed}": x[i] for name, x in held_out.items() for i, seed in enumerate(learner.seeds)}
         metrics |= {name: float(x) for name, x in own.items()}
     if metrics.get("held_log_likelihood", -float("inf")) > learner.best:
-        learner.best, learner.best_step = metrics["held_log_likelihood"], learner.step
+        learner.best = metrics["held_log_likelihood"]
+        learner.best_step = learner.step
     return metrics
 
 # %% ../../nbs/offline/train.ipynb #54a8ca5c

@@ -32,17 +32,17 @@ def check_group(batch_size: int, num_generations: int) -> None:
         raise TaskError(f"num_generations is {num_generations}, expected at least 2: a group of one has no better")
     if batch_size % num_generations:
         near = max(1, batch_size // num_generations) * num_generations
-        wanted = f"batch_size is {batch_size} answers, which num_generations {num_generations} doesn't divide"
-        raise TaskError(f"{wanted}; give batch_size {near}, or another num_generations")
+        problem = f"batch_size is {batch_size} answers, which num_generations {num_generations} doesn't divide"
+        raise TaskError(f"{problem}; give batch_size {near}, or another num_generations")
 
 # %% ../../nbs/tuning/trl.ipynb #432dc3cf
 def _answer_settings(p: Mapping, use_vllm: bool) -> dict:
     "Settings of how the answers of a group are generated"
     generations = p["num_generations"] or 8
     check_group(p["batch_size"], generations)
-    drawn = dict(num_generations=generations, max_completion_length=p["completion_tokens"], temperature=1.0)
+    answers = dict(num_generations=generations, max_completion_length=p["completion_tokens"], temperature=1.0)
     vllm = dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}
-    return drawn | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
+    return answers | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
 
 # %% ../../nbs/tuning/trl.ipynb #91db8f37
 def _loss_settings(p: Mapping) -> dict:
@@ -158,7 +158,8 @@ def written_answers(
     "What a model answers greedily"
     import torch
 
-    opening, out = [dict(role="system", content=task.system)] if task.system else [], []
+    opening = [dict(role="system", content=task.system)] if task.system else []
+    out = []
     for i in range(0, len(questions), batch):
         chats = [[*opening, dict(role="user", content=q.text)] for q in questions[i : i + batch]]
         texts = tokenizer.apply_chat_template(chats, tokenize=False, add_generation_prompt=True)
@@ -184,11 +185,11 @@ def measure_written(model, tokenizer, task, questions, max_tokens: int) -> tuple
     return numbers, [dict(prompt=q.text, completion=t, reward=r, best=q.answer) for q, t, r in rows]
 
 # %% ../../nbs/tuning/trl.ipynb #581cfe9c
-def _log_step(run, rows: list[dict], step: int, metrics: dict, look) -> None:
+def _log_step(run, rows: list[dict], step: int, metrics: dict, measure) -> None:
     "Logs a step of TRL; `look`, where it is due, measures the held-out questions and gives samples"
-    if look:
-        numbers, samples = look()
-        metrics = metrics | numbers
+    if measure:
+        held_out, samples = measure()
+        metrics = metrics | held_out
         save_samples(run, step, [dict(step=step) | row for row in samples])
     rows.append(metrics)
     run.log(step, **metrics)
@@ -204,7 +205,7 @@ def cut_warning(rows: Sequence[Mapping]) -> str:  # "" where some answers count
     return f"all answers of the first {len(rows)} steps were cut off, and don't count: nothing is learnt; {advice}"
 
 # %% ../../nbs/tuning/trl.ipynb #01350903
-def _callback(run, measure, measure_every: int, about: dict):
+def _callback(run, measure, measure_every: int, metadata: dict):
     "TRL's callback that logs metrics, measures held-out questions, writes checkpoints, and stops a run when asked"
     from transformers import TrainerCallback
 
@@ -213,7 +214,8 @@ def _callback(run, measure, measure_every: int, about: dict):
             self.rows = []
 
         def on_log(self, args, state, control, logs=None, **more):
-            step, metrics = state.global_step, our_metrics(logs or {})
+            step = state.global_step
+            metrics = our_metrics(logs or {})
             due = step % measure_every == 0 or step == args.max_steps
             if "reward" in metrics:  # TRL's last row has none
                 _log_step(run, self.rows, step, metrics, measure if due else None)
@@ -225,7 +227,7 @@ def _callback(run, measure, measure_every: int, about: dict):
         def on_save(self, args, state, control, model=None, processing_class=None, **more):
             step = state.global_step
             with whole_folder(run.checkpoint_dir(step)) as new:
-                write_model(new, model, processing_class, about | {"step": step})
+                write_model(new, model, processing_class, metadata | {"step": step})
 
     return RunFolder()
 
@@ -236,14 +238,15 @@ def tune_written(
     model: str,  # as `lm.models.find_model` takes it
 ) -> dict[str, float]:  # the last held-out numbers
     "Trains on text that the model generates; TaskError before anything is loaded where something doesn't fit"
-    p, place = run.params, run.dir / "trl"
+    p = run.params
+    place = run.dir / "trl"
     check_trl(p)
     check_task(task)
     check_adapter(p["lora_rank"], p["lora_layers"])
     settings = trl_settings(p, place, _vllm_writes(p))
-    questions, held = (task.questions(part, p[n], p["seed"]) for part, n in _PARTS.items())
+    questions, held_questions = (task.questions(part, p[n], p["seed"]) for part, n in _PARTS.items())
     trainer, tokenizer = _trainer(settings, task, questions, model, p)
-    measure = lambda: measure_written(trainer.model, tokenizer, task, held, p["completion_tokens"])
+    measure = lambda: measure_written(trainer.model, tokenizer, task, held_questions, p["completion_tokens"])
     return _run_trainer(run, trainer, measure, dict(model=model, task=task.name, run=run.id))
 
 
@@ -256,13 +259,14 @@ def _trainer(settings: dict, task: VerifiedTask, questions: Sequence[Question], 
     from transformers import AutoModelForCausalLM, PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    tokenizer, lm = _chat_tokenizer(model), AutoModelForCausalLM.from_pretrained(model_folder(model))
+    tokenizer = _chat_tokenizer(model)
+    lm = AutoModelForCausalLM.from_pretrained(model_folder(model))
     layers = adapted_layers(lm, p["lora_layers"])
     adapter = adapter_settings(p["lora_rank"], layers) if p["lora_rank"] else None
     functions, weights = reward_functions(task, questions)
     args = GRPOConfig(**settings, reward_weights=weights)
-    given = dict(model=lm, reward_funcs=functions, args=args, train_dataset=_trl_dataset(task, questions))
-    trainer = GRPOTrainer(**given, processing_class=tokenizer, peft_config=adapter)
+    options = dict(model=lm, reward_funcs=functions, args=args, train_dataset=_trl_dataset(task, questions))
+    trainer = GRPOTrainer(**options, processing_class=tokenizer, peft_config=adapter)
     trainer.remove_callback(PrinterCallback)
     if adapter:
         trainer.model.peft_config["default"].base_model_name_or_path = model
@@ -289,7 +293,7 @@ def _trl_dataset(task: VerifiedTask, questions: Sequence[Question]):
     return Dataset.from_dict({"prompt": chats, "number": list(range(len(questions)))})
 
 # %% ../../nbs/tuning/trl.ipynb #ecee523e
-def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
+def _run_trainer(run, trainer, measure, metadata: dict) -> dict[str, float]:
     "Trains from TRL's newest whole state, if there is one"
     state = lambda folder: run.dir / "trl" / f"checkpoint-{step_of(folder)}"
 
@@ -298,7 +302,7 @@ def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
             raise DamagedState(f"{folder.name} has no state of TRL to go on from; the newest two of a run have one")
 
     newest = run.resume(load)
-    trainer.add_callback(_callback(run, measure, run.params["measure_every"], about))
+    trainer.add_callback(_callback(run, measure, run.params["measure_every"], metadata))
     if not newest:
         numbers, rows = measure()
         run.log(0, **numbers)

@@ -40,7 +40,8 @@ def on_devices(
 def share_sequences(sequences: Sequences, devices: int) -> Sequences:
     "The sequences of an update, shared out over the devices; the table of hidden states is copied to each"
     steps = on_devices(sequences.steps, devices, None, "batch")
-    latent, table = on_devices(sequences.latent, devices, "batch"), on_devices(sequences.hidden_table, devices)
+    latent = on_devices(sequences.latent, devices, "batch")
+    table = on_devices(sequences.hidden_table, devices)
     return steps._replace(latent=latent, hidden_table=table)
 
 # %% ../../nbs/worldmodel/settings.ipynb #e47ee69e
@@ -114,7 +115,8 @@ def dreamer_net(
     **reads,  # fields of `NetSpec` for hidden states: `hidden_dim`, `age_buckets` and `on_stale`
 ) -> NetSpec:
     "The network of an agent with a world model"
-    symbolic, width = env_name.replace("Pixels", "Symbolic"), RSSM_SIZES[size].units
+    symbolic = env_name.replace("Pixels", "Symbolic")
+    width = RSSM_SIZES[size].units
     frames = symbolic != env_name
     shape = dict(width=width, net="rssm", size=size, frames=frames, extras=extras and not frames)
     return NetSpec(symbolic, **shape, **reads)
