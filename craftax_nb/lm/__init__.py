@@ -17,16 +17,17 @@ for answers.
 7. lm.vllm: the same vectors with vLLM
 8. lm.vllm_connector: takes states out of vLLM's cache
 9. lm.gpus: one model over several GPUs
-10. lm.extract: texts to vectors as a recipe asks, checked first
-11. lm.live: hidden states while an agent plays
-12. lm.continuations: texts that a model generated, kept
-13. lm.oracle: facts in the place of a language model
-14. lm.controls: vectors without content: shuffled, constant, noise
-15. lm.towers: a vision model's vectors of a frame
-16. lm.vision: vision-language models
-17. lm.sizing: memory and speed before a download
-18. lm.engines: answers and scores, behind one protocol
-19. lm.endpoint: an engine over HTTP
+10. lm.labeller: `Labeller`: states or texts in, vectors out
+11. lm.extract: texts to vectors as a recipe asks, checked first
+12. lm.live: hidden states while an agent plays
+13. lm.continuations: texts that a model generated, kept
+14. lm.oracle: facts in the place of a language model
+15. lm.controls: vectors without content: shuffled, constant, noise
+16. lm.towers: a vision model's vectors of a frame
+17. lm.vision: vision-language models
+18. lm.sizing: memory and speed before a download
+19. lm.engines: answers and scores, behind one protocol
+20. lm.endpoint: an engine over HTTP
 
 ## Who calls it
 

@@ -70,7 +70,7 @@ def label_episodes(
         return None
     store.settle()
     data = Dataset(folder)
-    plan = plan_labels(data, recipe, None, getattr(store.labeller, "describe", None))
+    plan = plan_labels(data, recipe, None, store.labeller.describe)
     keys, place = [text_key(text) for text in plan.texts], folder / "labels" / recipe.hash
     missing = np.array([key not in store.numbers for key in keys])
     if missing.any():  # with overlap an episode may end before the model is asked about it

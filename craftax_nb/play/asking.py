@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from ..lm.cadence import EPISODE, ONCE
+from ..lm.labeller import Labeller
 from ..lm.models import ModelError, find_model, model_in
 from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
@@ -103,15 +103,15 @@ def open_store(
     return store
 
 # %% ../../nbs/play/asking.ipynb #f37004b2
-def _labeller(recipe: Recipe, server: str) -> Callable:
-    "A function from codes to hidden states; it remembers none of them, because the store does"
+def _labeller(recipe: Recipe, server: str) -> Labeller:
+    "The labeller of a recipe; it remembers none of them, because the store does"
     if server:
         from craftax_nb.serving.client import RemoteLabeller
 
         return RemoteLabeller(server, _resolved(recipe))
-    from craftax_nb.lm.live import Labeller
+    from craftax_nb.lm.live import LocalLabeller
 
-    return Labeller(recipe, remember=1)
+    return LocalLabeller(recipe, remember=1)
 
 
 def _resolved(recipe: Recipe) -> Recipe:

@@ -5,17 +5,18 @@
 # %% ../../nbs/play/reader.ipynb #6d05780e
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from fastcore.basics import patch
 
 from ..lm.cadence import Cadence, cadence_problem, spacing
+from ..lm.labeller import Labeller, RenamedLabeller
 from ..lm.recipe import require_same
 from ..nets.agent import Agent
+from ..world.env import World
+from ..world.shifts import ShiftedWorld
 
 # %% auto #0
-__all__ = ['SEGMENT', 'needs_labeller', 'check_labeller', 'Reader']
+__all__ = ['SEGMENT', 'needs_labeller', 'check_labeller', 'Reader', 'words_of']
 
 # %% ../../nbs/play/reader.ipynb #5db6fe43
 SEGMENT = 16  # steps that are played in one compiled call, at most
@@ -28,15 +29,16 @@ def needs_labeller(agent: Agent) -> bool:
 
 def check_labeller(
     agent: Agent,
-    labeller: Callable | None,  # codes (k, width) uint8 -> (k, hidden_dim) float32
+    labeller: Labeller | None,
 ) -> None:
     "ValueError where an agent that reads hidden states has no labeller; RecipeMismatch where the labeller is another's"
     if not needs_labeller(agent):
         return
     if labeller is None:
-        raise ValueError("this agent reads hidden states: give a labeller, Labeller(recipe) of craftax_nb.lm.live")
-    if agent.recipe and getattr(labeller, "recipe", None) is not None:
-        require_same(agent.recipe, labeller.recipe, "the agent", "the labeller", ignore=("cadence",))
+        raise ValueError("this agent reads hidden states: give a labeller, LocalLabeller(recipe) of craftax_nb.lm.live")
+    if agent.recipe and labeller.recipe:
+        ignored = ("cadence", *labeller.ablates)
+        require_same(agent.recipe, labeller.recipe, "the agent", f"the labeller {labeller.name}", ignore=ignored)
 
 # %% ../../nbs/play/reader.ipynb #5c278995
 class Reader:
@@ -45,7 +47,7 @@ class Reader:
     def __init__(
         self,
         agent: Agent,
-        labeller: Callable | None = None,  # codes (k, width) [, past (history, k, width)] -> (k, hidden_dim)
+        labeller: Labeller | None = None,
         cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
     ):
         check_labeller(agent, labeller)
@@ -76,8 +78,7 @@ class Reader:
         past: np.ndarray | None = None,  # (k, history, width) uint8, oldest first, zeros before an episode's beginning
     ) -> np.ndarray:  # (k, hidden_dim) float32
         "The hidden states of these observations"
-        earlier = (np.moveaxis(past, 1, 0),) if self.history else ()
-        return np.asarray(self.labeller(codes, *earlier), np.float32)
+        return np.asarray(self.labeller(codes, np.moveaxis(past, 1, 0) if self.history else None), np.float32)
 
 # %% ../../nbs/play/reader.ipynb #4b68122f
 @patch
@@ -87,3 +88,8 @@ def needs(
 ) -> np.ndarray:  # (k,) bool
     "Whose hidden state is so old that the next one is due"
     return np.asarray(age) % spacing(self.cadence) == 0
+
+# %% ../../nbs/play/reader.ipynb #19f32341
+def words_of(world: World, labeller: Labeller | None) -> Labeller | None:
+    "The labeller to use in a game: where a shift changes words, the model reads of blocks under their other names"
+    return RenamedLabeller(labeller, world.spoken) if labeller and isinstance(world, ShiftedWorld) else labeller

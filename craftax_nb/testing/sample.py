@@ -16,8 +16,8 @@ import pandas as pd
 from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import ChainStep, run_chain
 from ..lm.cadence import spacing
-from ..lm.live import Labeller
-from ..nets.agent import Agent, load_agent, save_agent
+from ..lm.live import LocalLabeller
+from ..nets.agent import Agent, Origin, load_agent, save_agent
 from ..online.ppo import PPO, init
 from ..play.types import Record
 from ..runs.checkpoints import sample_folder
@@ -123,9 +123,9 @@ def pack() -> Path:
     for name, run in RUN_OF.items():
         agent = _packed(run)
         hashes = {key: agent.meta.get(key, "") for key in ("dataset_hash", "labels_hash")}
-        about = {key: agent.meta[key] for key in ("kind", "step", "framework")} | hashes
         parameters = {key: value for key, value in agent.parameters.items() if key != "run_dir"}
-        save_agent(sample / name, agent, dtype="float16", parameters=parameters, **about)
+        origin = Origin(agent.meta["kind"], agent.meta["step"], **hashes, parameters=parameters)
+        save_agent(sample / name, agent, origin, agent.meta["framework"], "float16")
         if agent.meta["kind"] == "ppo":
             learning_curve(read_metrics(f"{_RUNS}/{run}")).to_csv(sample / name / CURVE, index=False)
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())
@@ -142,7 +142,7 @@ def keep_states(
     "Plays episodes with the sample's agents and keeps the best with their states in `craftax_nb/sample/played`"
     folder, paths = sample_folder() / "played", []
     folder.mkdir(exist_ok=True)
-    labeller = Labeller(load_agent("sample/awr_augmented").recipe)
+    labeller = LocalLabeller(load_agent("sample/awr_augmented").recipe)
     for name, plays, kept in PLAYED:
         agent = load_agent(f"sample/{name}")
         world = World(agent.spec.env_name)
@@ -157,7 +157,7 @@ def keep_states(
 
 def with_hidden_states(
     record: Record,  # of one episode
-    labeller: Labeller,
+    labeller: LocalLabeller,
 ) -> Record:
     "The record with hidden states for what a plain agent saw, so that agents that read them can value its states too"
     if record.hidden_state is not None:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from ..lm.labeller import FunctionLabeller
 from ..nets.names import RSSM_SIZES
 from ..nets.rssm import Head, Latent, Layer, initial_latent, with_action
 from ..nets.spec import NetSpec
@@ -208,7 +209,7 @@ def hint_store(task: Task) -> HiddenStore | None:
     "The hints of a task as a run's hidden states; None for a task without"
     if not hasattr(task, "hints"):
         return None
-    store = HiddenStore(lambda codes: task.hints[codes[:, 0]])
+    store = HiddenStore(FunctionLabeller(lambda codes: task.hints[codes[:, 0]]))
     store.ask(np.arange(len(task.hints), dtype=np.uint8)[:, None])
     return store
 
