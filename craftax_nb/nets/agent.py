@@ -17,7 +17,6 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from .weights import check_files, checksums, load_arrays, read_weights, save_arrays, write_weights
 from fastcore.basics import patch
 from flax import linen as nn
 from flax.traverse_util import unflatten_dict
@@ -38,6 +37,7 @@ from .imported import imported_network
 from .names import WORLD_MODEL
 from .rssm import with_action
 from .spec import NetSpec, safe_std, spec_from_dict
+from .weights import check_files, checksums, load_arrays, read_weights, save_arrays, write_weights
 from ..runs.checkpoints import AgentRecord, CheckpointError, find_checkpoint
 from ..runs.errors import Diverged
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json
