@@ -104,7 +104,7 @@ def _held_out_transitions(self: Learner) -> np.ndarray:
     enough = int(np.searchsorted(np.cumsum(data.length[order]), most)) + 1
     return transitions_of(data, np.sort(order[:enough]))
 
-
+# %% ../../nbs/offline/learner.ipynb #b3e065b3
 @patch
 def _cut_windows(self: Learner) -> Windows:
     "The training windows of a recurrent network; raises `ValueError` where batch_size isn't a multiple of their size"
@@ -188,7 +188,7 @@ def batch_at(self: Learner, step: int) -> Batch:
     batch = self.batches.of(self.windows.rows[window].T.ravel(), with_next, rng)
     return replace(batch, window=window, first=self.batches.to_device(self.windows.first[window].T))
 
-
+# %% ../../nbs/offline/learner.ipynb #0bd23e22
 @patch
 def next_batch(self: Learner) -> Batch:
     "The batch of the present step; with `prefetch` the one after it is read meanwhile"
@@ -253,7 +253,7 @@ def refresh(self: Learner) -> None:
     for i in range(len(self.seeds)):
         self.target[i, rows] = td_lambda(data.reward[rows], values[i], *ends, bootstrap[i], settings.gamma, lam)
 
-
+# %% ../../nbs/offline/learner.ipynb #39598c1b
 @patch
 def _state_values(self: Learner, rows: np.ndarray, needed: bool) -> tuple[np.ndarray, np.ndarray]:
     "Values (seeds, n) of the states (0 if not needed) and of the next states where an episode was truncated, else 0"

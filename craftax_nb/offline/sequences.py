@@ -105,7 +105,7 @@ def sequence_values(
             next_values[:, part[cut]] = _values_after(learner, part[cut], memory[:, cut])
     return values[:, rows], next_values[:, rows]
 
-
+# %% ../../nbs/offline/sequences.ipynb #5e0580f4
 @torch.no_grad()
 def _values_after(learner, rows: np.ndarray, memory: Tensor) -> np.ndarray:  # (seeds, n) float32
     "The critics' values of the states that some transitions lead to; `memory` (seeds, n, width) is that after them"

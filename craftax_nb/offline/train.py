@@ -69,7 +69,7 @@ def save_checkpoint(
         save_agent(place, current_agent(learner, i), seed_origin, "torch", dtype, extra)
     return folder
 
-
+# %% ../../nbs/offline/train.ipynb #3bac82d3
 def _training_state(learner: Learner) -> dict:
     "All that a resumed run needs besides its parameters"
     return dict(
@@ -163,7 +163,7 @@ def check_losses(
         what = f"{name} is {float(metrics[name].flatten()[first])} (seed {learner.seeds[first]})"
         raise diverged(step, what, _advice(learner))
 
-
+# %% ../../nbs/offline/train.ipynb #bad4332c
 def _advice(learner: Learner) -> str:
     "What to do where training diverged"
     if learner.target is None or np.isfinite(learner.target[:, learner.target_idx]).all():
@@ -187,13 +187,13 @@ class OfflineTrainee(Trainee):
         self.metrics: list[dict] = []  # of the steps since the last row, (seeds,) each
         self.loss = float("nan")  # of the last row
 
-
+# %% ../../nbs/offline/train.ipynb #c61c2a6d
 @patch(as_prop=True)
 def step(self: OfflineTrainee) -> int:
     "Gradient steps that were made so far"
     return self.learner.step
 
-
+# %% ../../nbs/offline/train.ipynb #d81a00d1
 @patch(as_prop=True)
 def out_of_patience(self: OfflineTrainee) -> bool:
     "Whether the held-out log-likelihood has not improved for `patience` gradient steps"
@@ -231,19 +231,19 @@ def row(self: OfflineTrainee) -> dict[str, float]:
     self.loss = out["loss"]
     return out
 
-
+# %% ../../nbs/offline/train.ipynb #44fd9fba
 @patch
 def progress(self: OfflineTrainee) -> str:
     "The loss"
     return f"loss {self.loss:.3f}"
 
-
+# %% ../../nbs/offline/train.ipynb #5c1023c8
 @patch
 def save(self: OfflineTrainee, folder: Path) -> None:
     "As `save_checkpoint`"
     self.checkpoint = save_checkpoint(self.learner, folder, self.parameters, self.dtype)
 
-
+# %% ../../nbs/offline/train.ipynb #8c29681d
 @patch
 def finish(self: OfflineTrainee) -> Path:
     "Gives the last checkpoint; prints why the run ended where it was out of patience"

@@ -84,7 +84,7 @@ class SelfPlay(TuningTrainee):
         names = [str(kind) for kind in self.kinds]
         self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, names, f"model {proposer}")
 
-
+# %% ../../nbs/tuning/selfplay.ipynb #c2b1c698
 @patch
 def _load(self: SelfPlay) -> None:
     "Loads both models, and makes their optimisers"

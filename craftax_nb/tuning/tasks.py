@@ -139,7 +139,7 @@ def questions(self: NumberTask, part: str, count: int, seed: int) -> list[Questi
             out.append(Question(text, answer, rewards, len(out)))
     return out
 
-
+# %% ../../nbs/tuning/tasks.ipynb #28932a25
 @patch
 def grade(self: NumberTask, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
     "Whether the last number or letter is right, and whether it is all there is"

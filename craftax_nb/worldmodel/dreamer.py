@@ -82,7 +82,7 @@ class Sequences(NamedTuple):
         "The sequences without the latents and the table: the arrays (steps, n, ...) alone"
         return self._replace(latent=None, hidden_table=None)
 
-
+# %% ../../nbs/worldmodel/dreamer.ipynb #474e33e8
 class DreamerState(struct.PyTreeNode):
     "Everything that an update changes"
 
@@ -283,7 +283,7 @@ def dreamer_metrics(means: dict, behaviour: BehaviourLosses, running: ReturnRang
     metrics |= dict(imagined_return=behaviour.returns.mean(), entropy=behaviour.entropy.mean())
     return metrics | dict(return_range=running.size, grad_norm=optax.global_norm(grads))
 
-
+# %% ../../nbs/worldmodel/dreamer.ipynb #eb7befde
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
 def learn_dreamer(
     dreamer: Dreamer,

@@ -46,7 +46,7 @@ def _rows(episode: Episode, starts: np.ndarray, horizon: int) -> tuple[np.ndarra
     rows = starts[:, None] + 1 + np.arange(horizon)
     return np.minimum(rows, len(episode)), rows <= len(episode)
 
-
+# %% ../../nbs/worldmodel/foresight.ipynb #41442e89
 def along_episode(
     agent: Agent,  # with a world model
     episode: Episode,
@@ -165,7 +165,7 @@ def number_scores(
         out[guess]["death"] = mean((dead - play.died) ** 2, death_known)
     return out
 
-
+# %% ../../nbs/worldmodel/foresight.ipynb #58374b76
 def foresight_table(
     agent: Agent,
     futures: Futures,  # of `foresee`

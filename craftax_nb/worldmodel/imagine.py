@@ -52,7 +52,7 @@ def episode_sequence(
         pad(codes), action, np.zeros((rows, 1), np.float32), first, no, no, agent.initial(1), **hidden_inputs
     )
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #889fa8f7
 def held_along(agent: Agent, rows: int, hidden: Aged | None) -> dict:
     "The fields of `Sequences` for hidden states along an episode, one row of the table for each"
     table = np.zeros((rows + 1, agent.spec.hidden_dim), np.float32)
@@ -64,7 +64,7 @@ def held_along(agent: Agent, rows: int, hidden: Aged | None) -> dict:
         age[:n, 0] = hidden.age[:n]
     return dict(hidden_row=row, hidden_age=age, hidden_table=HiddenTable(table, np.int32(rows + 1)))
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #e84603b8
 @jax.jit
 def carry_episode(agent: Agent, sequences: Sequences, key) -> Observed:
     "The latents along an episode"
@@ -119,7 +119,7 @@ class Futures(NamedTuple):
     goes_on: np.ndarray  # (samples, horizon) float32, probability that the game isn't over there, times the discount
     value: np.ndarray | None = None  # (samples, horizon) float32, V of each
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #959fc01b
 @partial(jax.jit, static_argnames="samples")
 def _imagine(agent: Agent, deter, stoch, action, key, *, samples: int):
     "Predictions of each step after latents (n, ...) under actions (horizon, n): arrays (horizon, n * samples, ...)"
@@ -137,7 +137,7 @@ def _imagine(agent: Agent, deter, stoch, action, key, *, samples: int):
     reward, value = (twohot_mean(x, value_bins()) for x in (read.reward, read.value))
     return decoded, reward, jax.nn.sigmoid(read.goes_on), value
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #c7d16d42
 def imagine_from(
     agent: Agent,
     deter: np.ndarray,  # (n, deter), latents
@@ -159,7 +159,7 @@ class EpisodeHistory(NamedTuple):
     action: np.ndarray  # int, taken in each; those that come later may follow
     hidden: Aged | None = None  # as of `episode_sequence`
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #416a25aa
 def imagine_futures(
     agent: Agent,
     history: EpisodeHistory,
@@ -191,7 +191,7 @@ def code_errors(
     needs = [spec.slices["counts"].start + spec.count_names.index(name) for name in NEEDS]
     return {"tiles": tiles.mean(-1), "needs": np.abs(predicted[..., needs].astype(int) - happened[..., needs]).mean(-1)}
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #925b0c9f
 def compare_futures(
     futures: Futures,
     now: np.ndarray,  # (width,) uint8, the last observation that the model saw

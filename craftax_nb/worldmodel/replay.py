@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     hidden: np.ndarray | None = None  # int32, number of the hidden state in the run's `HiddenStore`; -1: none
     age: np.ndarray | None = None  # uint16, steps since it was computed
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #092bd6a3
 def record_rows(
     record: Record,  # (steps, envs, ...) in numpy, with `first` and `next_codes`
     pending: np.ndarray,  # (envs,) float32, the reward received with the first observation, in the rollout before
@@ -102,7 +102,7 @@ class Replay:
         self.chosen = 0  # batches of anchors
         self._make_anchors((sizes.num_envs, self.rows_per_env // sizes.rollout), size)
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #b20d7845
 @patch
 def _empty_rows(self: Replay, num_envs: int, width: int) -> Rows:
     "Columns of zeros"
@@ -111,7 +111,7 @@ def _empty_rows(self: Replay, num_envs: int, width: int) -> Rows:
     flags = (zeros(bool) for _ in range(3))
     return Rows(zeros(np.uint8, width), zeros(np.uint8), zeros(np.float32), *flags, *hidden)
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #afe64d1a
 @patch
 def _make_anchors(self: Replay, shape: tuple[int, int], size: RSSMSize) -> None:
     "Anchors that aren't used yet"
@@ -143,7 +143,7 @@ def add(
         column[env[valid], place[valid]] = getattr(rows, name)[valid]
     self.count += valid.sum(0)
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #5e0175e9
 @patch
 def _anchor(self: Replay, latent: Latent) -> None:
     "Makes the next row of each environment an anchor, with the latents before it"
@@ -154,7 +154,7 @@ def _anchor(self: Replay, latent: Latent) -> None:
         self.fresh += [(env, slot) for env in range(len(self.count))]
     self.added += 1
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #27fdb5ed
 @patch
 def _keep(self: Replay, env, slot, deter, stoch, action) -> None:
     "Stores latents at anchors"
@@ -170,7 +170,7 @@ def ready(self: Replay) -> np.ndarray:  # (anchors,) flat indices
     complete = (self.start >= oldest) & (self.start + self.length <= self.count[:, None])
     return np.flatnonzero(complete & (self.start >= 0))
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #31994db0
 @patch
 def choose(self: Replay, n: int) -> np.ndarray:  # (n,) flat indices of anchors
     "The anchors of the sequences to train on next: new ones first; ValueError where no sequence is complete yet"
@@ -257,7 +257,7 @@ def save(self: Replay, folder: Path) -> None:
     fresh = np.array(self.fresh, np.int64).reshape(-1, 2)
     np.savez(folder / "rest.npz", fresh=fresh, counters=np.array([self.added, self.chosen]))
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #4e979d02
 @patch
 def load(self: Replay, folder: Path) -> None:
     "Loads a replay that `save` wrote; ValueError where its sizes differ from this one's"

@@ -97,7 +97,7 @@ def _check_sizes(run: DreamerRun) -> None:
         raise ValueError("hidden is given exactly where the network has a hidden_dim: give both, or neither")
     check_replay_size(run.replay_size, run.num_envs, run.length, run.rollout)
 
-
+# %% ../../nbs/worldmodel/settings.ipynb #3d23a876
 def _check_devices(run: DreamerRun) -> None:
     "ValueError where the sequences of an update can't be shared out over the devices"
     if run.batch % run.devices:
@@ -121,7 +121,7 @@ def dreamer_net(
     shape = dict(width=width, net="rssm", size=size, frames=frames, extras=extras and not frames)
     return NetSpec(symbolic, **shape, **reads)
 
-
+# %% ../../nbs/worldmodel/settings.ipynb #0f50c953
 def make_dreamer_run(
     env_name: str,
     size: str,

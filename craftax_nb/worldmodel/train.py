@@ -46,13 +46,13 @@ class DreamerProgress(NamedTuple):
     envs: Envs
     key: jax.Array  # of the actors
 
-
+# %% ../../nbs/worldmodel/train.ipynb #4aa3372a
 def start_progress(settings: DreamerRun, seed: int) -> DreamerProgress:
     "The state before the first step"
     envs = start_actors(settings, seed)
     return DreamerProgress(init_dreamer(settings.dreamer, envs.codes, seed), envs, jax.random.PRNGKey(seed + 1))
 
-
+# %% ../../nbs/worldmodel/train.ipynb #924a2498
 def make_replay(settings: DreamerRun, seed: int) -> Replay:
     "An empty replay"
     s = settings
@@ -68,7 +68,7 @@ def dreamer_agent(settings: DreamerRun, learner: DreamerState, store: HiddenStor
     options = dict(gamma=settings.dreamer.discount, upstream_exact=settings.world.upstream_exact)
     return Agent(settings.net, learner.params, *reads, **options)
 
-
+# %% ../../nbs/worldmodel/train.ipynb #23c84426
 def save_dreamer(
     folder: Path,  # of the checkpoint, step-...
     settings: DreamerRun,
@@ -90,7 +90,7 @@ def save_dreamer(
     agent = dreamer_agent(settings, jax.tree.map(np.asarray, progress.learner), store)
     return save_agent(folder, agent, Origin("dreamer", step_of(folder), parameters=parameters or {}), extra=extra)
 
-
+# %% ../../nbs/worldmodel/train.ipynb #bb3e10ad
 def load_dreamer(folder: Path, settings: DreamerRun, seed: int) -> tuple[DreamerProgress, Replay]:
     "The training state and replay of a checkpoint; DamagedState where they can't be read, ValueError for other sizes"
     progress = load_trainer(folder, jax.eval_shape(lambda: start_progress(settings, seed)))
@@ -169,7 +169,7 @@ class DreamerTrainee(Trainee):
         self.lr = settings.dreamer.learning_rate
         self.steps_per_update = self.played_per_update = settings.per_rollout
 
-
+# %% ../../nbs/worldmodel/train.ipynb #4c7e14b8
 @patch
 def restore(self: DreamerTrainee, folder: Path) -> None:
     "Loads training state and replay; DamagedState where they can't be read, ValueError for other sizes or models"
@@ -178,7 +178,7 @@ def restore(self: DreamerTrainee, folder: Path) -> None:
     self.state, self.replay = load_dreamer(folder, self.settings, self.seed)
     self.step = step_of(folder)
 
-
+# %% ../../nbs/worldmodel/train.ipynb #5e647023
 @patch
 def start(self: DreamerTrainee, run: Run, checkpoint: Path | None) -> None:
     "Makes the first state and an empty replay for a new run; opens the run's hidden states"
