@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ..nets.weights import check_files, checksums, load_arrays, save_arrays
 
+from ..nets.weights import check_files, checksums, load_arrays, save_arrays
 from ..runs.checkpoints import TRAINER, DamagedState
 from ..runs.files import read_json, write_json
 
