@@ -11,7 +11,7 @@ The game is stepped here and nowhere else. To play something new, write a policy
 3. play.engine: `rollout` and `play_segment`
 4. play.episodes: episodes in slots that are refilled
 5. play.asking: which language model is asked
-6. play.reader: when it is asked in segments
+6. play.questions: when it is asked, and how old its answer is
 7. play.hidden: the vectors of a run's distinct texts
 8. play.live_rollout: compiled play that stops for a question
 9. play.standing: what an agent holds in the middle of an episode

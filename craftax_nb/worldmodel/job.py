@@ -17,10 +17,10 @@ from ..runs.settings import ParameterError
 from .settings import DreamerRun, make_dreamer_run
 
 # %% auto #0
-__all__ = ['DREAMER_CURVES', 'hidden_inputs', 'dreamer_settings', 'plot_dreamer']
+__all__ = ['DREAMER_CURVES', 'hidden_parameters', 'dreamer_settings', 'plot_dreamer']
 
 # %% ../../nbs/worldmodel/job.ipynb #f30c9856
-def hidden_inputs(
+def hidden_parameters(
     p: dict,  # parameters of train_dreamer
     hidden: HiddenStore,
 ) -> tuple[dict, HiddenSettings]:
@@ -40,7 +40,7 @@ def dreamer_settings(
     sizes = {name: p[name] for name in "num_envs train_ratio replay_size devices".split()}
     sizes |= dict(rollout=p["num_steps"], batch=p["batch_size"], length=p["window"])
     learning["learning_rate"] = p["lr"]
-    reads, asks = hidden_inputs(p, hidden) if hidden is not None else ({}, None)
+    reads, asks = hidden_parameters(p, hidden) if hidden is not None else ({}, None)
     reads["extras"] = p["extras"]
     try:
         return make_dreamer_run(p["env_name"], p["size"], p["steps"], learning, reads, hidden=asks, **sizes)
