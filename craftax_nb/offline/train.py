@@ -8,13 +8,14 @@ __all__ = ['current_agent', 'seed_folder', 'save_checkpoint', 'check_inputs', 'r
 
 # %% ../../nbs/offline/train.ipynb #fa664320
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from fastcore.basics import patch
 
-from ..nets.agent import Agent, read_meta, save_agent
+from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..nets.torch_nets import to_flax
 from .learner import Learner, held_out_metrics, summarise
 from ..runs.checkpoints import CheckpointError, DamagedState
@@ -55,11 +56,13 @@ def save_checkpoint(
     state = _training_state(learner)
     labels = learner.batches.labels
     inputs = dict(dataset_hash=learner.batches.dataset.hash, labels_hash=labels.hash if labels else "")
+    origin = Origin(learner.algorithm.kind, learner.step, **inputs)
     write_state = lambda new: torch.save(state, new / "training.pt")
     for i, seed in reversed(list(enumerate(learner.seeds))):
-        options = dict(parameters={**parameters, "seed": seed}, extra=None if i else write_state, dtype=dtype)
+        seed_origin = replace(origin, parameters={**parameters, "seed": seed})
+        extra = None if i else write_state
         place = seed_folder(folder, seed) if i else folder
-        save_agent(place, current_agent(learner, i), learner.algorithm.kind, learner.step, "torch", **options, **inputs)
+        save_agent(place, current_agent(learner, i), seed_origin, "torch", dtype, extra)
     return folder
 
 

@@ -12,6 +12,7 @@ bonuses are handed to them.
 3. online.hidden: a language model is asked while PPO plays
 4. online.train: the run around it: metrics, episodes to shards, checkpoints
 5. online.job: the job `train_ppo`
+6. online.settings: the parameters of train_ppo
 
 ## Who calls it
 

@@ -19,6 +19,7 @@ from flax.linen.initializers import orthogonal
 from ..nets.encoders import FirstLayer
 from ..nets.sparse import sparse_product
 from ..nets.spec import NetSpec
+from .settings import BONUS_NAMES
 from ..play.types import Record
 
 # %% auto #0
@@ -238,7 +239,7 @@ class RND:
     update = _update
 
 # %% ../../nbs/online/bonuses.ipynb #bd3cd65e
-BONUSES = {"none": None, "icm": ICM, "e3b": E3B, "rnd": RND}
+BONUSES = dict(zip(BONUS_NAMES, (None, ICM, E3B, RND), strict=True))
 
 
 def make_bonus(

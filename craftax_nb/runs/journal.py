@@ -87,9 +87,9 @@ def merge_journal(
     path = folder / "JOURNAL.md"
     top, *entries = re.split(r"(?m)^(?=## )", path.read_text() if path.exists() else "# Journal\n")
     heading = lambda e: e.partition("\n")[0].strip()
-    known = {heading(e) for e in entries}
+    headings = {heading(e) for e in entries}
     new = [p.read_text() for p in folder.rglob("journal.md")]
-    new = sorted((e for e in new if e.startswith("## ") and heading(e) not in known), key=heading)
+    new = sorted((e for e in new if e.startswith("## ") and heading(e) not in headings), key=heading)
     for entry in new:
         at = next((i for i, e in enumerate(entries) if heading(e) < heading(entry)), len(entries))
         entries.insert(at, entry)

@@ -24,10 +24,9 @@ from pathlib import Path
 import psutil
 
 from ..jobs.chain import ChainStep, run_step
-from ..jobs.params import coerce
+from ..jobs.settings import class_with
 from ..runs.files import git_revision, project_root, resolve
 from ..runs.provenance import code_cells
-from ..runs.settings import ParameterError
 
 # %% ../../nbs/testing/bench.ipynb #5e449c8b
 def cpu_seconds(
@@ -185,9 +184,9 @@ def run_plain(
         exec(compile(source, notebook.name, "exec"), names)
         if source == parameters:
             kinds = names["__annotations__"]
-            if unknown := sorted(set(given) - set(kinds)):
-                raise ParameterError(f"{notebook.stem} has no parameter {unknown[0]}; it has {', '.join(kinds)}")
-            names |= {k: coerce(notebook.stem, k, _literal(v, kinds[k]), kinds[k]) for k, v in given.items()}
+            cls = class_with(notebook.stem, {name: (kind, names[name]) for name, kind in kinds.items()})
+            settings = cls(**{name: _literal(value, kinds.get(name)) for name, value in given.items()})
+            names |= {name: getattr(settings, name) for name in given}
     return names
 
 

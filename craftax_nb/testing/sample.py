@@ -17,7 +17,7 @@ from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import ChainStep, run_chain
 from ..lm.cadence import spacing
 from ..lm.live import LocalLabeller
-from ..nets.agent import Agent, load_agent, save_agent
+from ..nets.agent import Agent, Origin, load_agent, save_agent
 from ..online.ppo import PPO, init
 from ..play.types import Record
 from ..runs.checkpoints import sample_folder
@@ -123,9 +123,9 @@ def pack() -> Path:
     for name, run in RUN_OF.items():
         agent = _packed(run)
         hashes = {key: agent.meta.get(key, "") for key in ("dataset_hash", "labels_hash")}
-        about = {key: agent.meta[key] for key in ("kind", "step", "framework")} | hashes
         parameters = {key: value for key, value in agent.parameters.items() if key != "run_dir"}
-        save_agent(sample / name, agent, dtype="float16", parameters=parameters, **about)
+        origin = Origin(agent.meta["kind"], agent.meta["step"], **hashes, parameters=parameters)
+        save_agent(sample / name, agent, origin, agent.meta["framework"], "float16")
         if agent.meta["kind"] == "ppo":
             learning_curve(read_metrics(f"{_RUNS}/{run}")).to_csv(sample / name / CURVE, index=False)
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..nets.agent import check_files, checksums, load_arrays, save_arrays
+from ..nets.weights import check_files, checksums, load_arrays, save_arrays
 from ..runs.checkpoints import TRAINER, DamagedState
 from ..runs.files import read_json, write_json
 

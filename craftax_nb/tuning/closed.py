@@ -17,17 +17,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..lm.backends import common_beginning, repeated_cache
 from ..lm.prompt import chat_text
+from .settings import LOSSES, SCALES
 from .tasks import Question, TaskError
 
 # %% auto #0
-__all__ = ['SCALES', 'LOSSES', 'group_advantages', 'clipped_objective', 'target_objective', 'FrozenStates', 'ClosedPrompts',
-           'answer_tokens', 'closed_prompts', 'answer_log_probs', 'with_frozen_layers', 'ClosedGRPO', 'group_metrics',
+__all__ = ['group_advantages', 'clipped_objective', 'target_objective', 'FrozenStates', 'ClosedPrompts', 'answer_tokens',
+           'closed_prompts', 'answer_log_probs', 'with_frozen_layers', 'ClosedGRPO', 'group_metrics',
            'expected_rewards', 'group_interval']
 
 # %% ../../nbs/tuning/closed.ipynb #e170cc25
-SCALES = ("none", "group")  # of advantages: as they are (Dr. GRPO); by the group's standard deviation (GRPO)
-
-
 def group_advantages(
     rewards: Tensor,  # (n, answers)
     weights: Tensor,  # (n, answers), each row adds up to 1
@@ -55,9 +53,6 @@ def clipped_objective(
     return -(weights * torch.minimum(gain, bounded)).sum(-1).mean(), clipped.mean().detach()
 
 # %% ../../nbs/tuning/closed.ipynb #a617c8f0
-LOSSES = ("ratio", "target")  # the clipped ratio of PPO and GRPO; cross-entropy with the best probabilities
-
-
 def target_objective(
     log_probs: Tensor,  # (n, answers), under the present weights
     rewards: Tensor,  # (n, answers)

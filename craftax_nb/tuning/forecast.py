@@ -13,6 +13,7 @@ from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..play.wording import action_words
+from .settings import FORECAST_KINDS
 from .tasks import Question, TaskError
 from ..world.codes import unpack
 from ..world.env import World
@@ -22,10 +23,7 @@ from ..world.text import describe
 __all__ = ['ASKED', 'HELD_OUT_EPISODES', 'next_facts', 'ForecastTask']
 
 # %% ../../nbs/tuning/forecast.ipynb #61d6bbf3
-ASKED = {
-    "facing": "What do you face after that?",
-    "health": "Does your health fall, stay or rise?",
-}
+ASKED = dict(zip(FORECAST_KINDS, ("What do you face after that?", "Does your health fall, stay or rise?"), strict=True))
 
 
 def next_facts(

@@ -190,13 +190,13 @@ def progress(self: SelfPlay) -> str:
 # %% ../../nbs/tuning/selfplay.ipynb #64f3b14c
 def start_selfplay(run) -> SelfPlay:
     "The solver and the proposer of a run of train_selfplay; ParameterError, one sentence, for a model that doesn't fit"
-    p = run.params
+    settings = run.settings
     try:
-        effects = known_effects(World(p["env_name"])) if p["game"] else None
-        solver, proposer = words_for_selfplay(run.dir / "words", p["seed"], effects)
+        effects = known_effects(World(settings.env_name)) if settings.game else None
+        solver, proposer = words_for_selfplay(run.dir / "words", settings.seed, effects)
         names = "lr proposer_lr batch_size problems seed threads".split()
-        settings = SelfPlaySettings(**{name: p[name] for name in names})
-        play = SelfPlay(solver if p["model"] == "words" else p["model"], proposer, settings, effects)
+        learning = SelfPlaySettings(**settings.selection(*names))
+        play = SelfPlay(solver if settings.model == "words" else settings.model, proposer, learning, effects)
         play._make(play.kinds, np.random.default_rng(0))
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_selfplay: {e}") from None

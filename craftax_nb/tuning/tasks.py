@@ -15,9 +15,11 @@ from typing import Protocol
 import numpy as np
 from fastcore.basics import patch
 
+from .settings import NUMBER_KINDS
+
 # %% auto #0
-__all__ = ['HELD_OUT_SHARE', 'NUMBER_KINDS', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask', 'graded_parts',
-           'total_reward', 'check_task', 'Baselines', 'baselines']
+__all__ = ['HELD_OUT_SHARE', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask', 'graded_parts', 'total_reward',
+           'check_task', 'Baselines', 'baselines']
 
 # %% ../../nbs/tuning/tasks.ipynb #17bd658b
 class TaskError(ValueError):
@@ -57,7 +59,6 @@ def is_held_out(text: str) -> bool:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) < HELD_OUT_SHARE * 2**32
 
 # %% ../../nbs/tuning/tasks.ipynb #d8ef302b
-NUMBER_KINDS = ("arithmetic", "counting", "comparison")
 _THINGS = "tree cow stone iron coal zombie plant water".split()
 
 

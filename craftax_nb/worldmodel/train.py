@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from fastcore.basics import patch
 
-from ..nets.agent import Agent, read_meta, save_agent
+from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..play.engine import Envs
 from ..play.hidden import HiddenStore
 from craftax_nb.play.live_rollout import (
@@ -86,7 +86,7 @@ def save_dreamer(
 
     extra = lambda new: save_trainer(new, progress, recent, save_replay)
     agent = dreamer_agent(settings, jax.tree.map(np.asarray, progress.learner), store)
-    return save_agent(folder, agent, "dreamer", step_of(folder), parameters=parameters or {}, extra=extra)
+    return save_agent(folder, agent, Origin("dreamer", step_of(folder), parameters=parameters or {}), extra=extra)
 
 
 def load_dreamer(folder: Path, settings: DreamerRun, seed: int) -> tuple[DreamerProgress, Replay]:
