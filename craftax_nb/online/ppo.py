@@ -24,6 +24,7 @@ from ..nets.flax_nets import ActorCritic, Output, initial_memory
 from ..nets.hidden import rows_of
 from ..nets.products import check_gradient_dtype, gradient_norm
 from ..nets.spec import NetSpec
+from .advantages import intrinsic_advantages, reward_advantages
 from .bonuses import BonusState
 from ..play.engine import Envs, rollout, start_envs
 from ..play.live_rollout import HiddenSettings
@@ -34,8 +35,7 @@ from ..world.env import World
 from ..world.reflections import REFLECTIONS, reflect_actions, reflect_codes
 
 # %% auto #0
-__all__ = ['ROLLOUT_FIELDS', 'collect', 'HIDDEN', 'learn', 'PPO', 'TrainState', 'init', 'reward_advantages',
-           'intrinsic_advantages', 'hidden_inputs', 'loss']
+__all__ = ['ROLLOUT_FIELDS', 'collect', 'HIDDEN', 'learn', 'PPO', 'TrainState', 'init', 'hidden_inputs', 'loss']
 
 # %% ../../nbs/online/ppo.ipynb #3beb275b
 @dataclass(frozen=True)
@@ -236,43 +236,6 @@ def _collect(ppo: PPO, train: TrainState) -> tuple[TrainState, Record]:
 
 
 collect = _compiled(_collect, lambda train, record: ((train,), (train, record)))
-
-# %% ../../nbs/online/ppo.ipynb #79e56df8
-def _estimate(reward, value, next_value, not_done, gamma: float, gae_lambda: float) -> jax.Array:
-    "Generalised advantage estimates (Schulman et al. 2016, equation 16); arrays (steps, envs)"
-    delta = reward + gamma * next_value - value
-
-    def back(next_advantage, step):
-        delta, not_done = step
-        advantage = delta + gamma * gae_lambda * jnp.where(not_done, next_advantage, 0.0)
-        return advantage, advantage
-
-    return jax.lax.scan(back, jnp.zeros_like(delta[0]), (delta, not_done), reverse=True)[1]
-
-# %% ../../nbs/online/ppo.ipynb #124d5935
-def reward_advantages(
-    record: Record,  # (steps, envs)
-    last_value: jax.Array,  # (envs,) value of what the environments show after the rollout
-    gamma: float,
-    gae_lambda: float,
-) -> jax.Array:  # (steps, envs)
-    "Advantages of the game's reward"
-    ended = record.terminated | record.truncated
-    next_value = jnp.where(ended, record.bootstrap, jnp.concatenate([record.value[1:], last_value[None]]))
-    return _estimate(record.reward, record.value, next_value, ~ended, gamma, gae_lambda)
-
-# %% ../../nbs/online/ppo.ipynb #5bfd2432
-def intrinsic_advantages(
-    intrinsic_reward: jax.Array,  # (steps, envs) the bonus
-    intrinsic_value: jax.Array,  # (steps, envs) the second critic's values
-    last_value: jax.Array,  # (envs,) the second critic's value after the rollout
-    gamma: float,
-    gae_lambda: float,
-) -> jax.Array:  # (steps, envs)
-    "Advantages of a bonus with its own critic, which don't stop where episodes end (Burda et al. 2019, section 2.3)"
-    next_value = jnp.concatenate([intrinsic_value[1:], last_value[None]])
-    not_done = jnp.ones(intrinsic_reward.shape, bool)
-    return _estimate(intrinsic_reward, intrinsic_value, next_value, not_done, gamma, gae_lambda)
 
 # %% ../../nbs/online/ppo.ipynb #02cb1cb0
 def _value_loss(ppo: PPO, value, old_value, target):
