@@ -87,9 +87,8 @@ readme: setup ## README.md from nbs/index.ipynb, and each room's docstring from 
 	$(BIN)/python .ci/readme.py
 
 docs: .venv/.stamp-docs ## a searchable site of all notebooks in _docs, without running any; its links are checked
-	$(BIN)/python .ci/docs/pages.py _proc/docs
 	rm -rf _docs _proc/site
-	$(BIN)/sphinx-build -q -W --keep-going -j auto -c .ci/docs -d _proc/doctrees _proc/docs _proc/site
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -c .ci/docs -d _proc/doctrees . _proc/site
 	mv _proc/site _docs
 	$(BIN)/python .ci/docs/check.py _docs
 

@@ -1,4 +1,4 @@
-"""Settings of Sphinx. `make docs` first writes the sources (pages.py); nothing is executed, no network is needed."""
+"""Settings of Sphinx (`make docs`). The sources are the project's notebooks as they are; nothing is executed."""
 
 import configparser
 import sys
@@ -6,31 +6,27 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-settings = configparser.ConfigParser()
-settings.read(HERE.parents[1] / "settings.ini")
-about = settings["DEFAULT"]
+parser = configparser.ConfigParser()
+parser.read(HERE.parents[1] / "settings.ini")
+metadata = parser["DEFAULT"]
 
-project, author, copyright = about["title"], about["author"], about["copyright"]
-version = release = about["version"]
+project, author, copyright = metadata["title"], metadata["author"], metadata["copyright"]
+version = release = metadata["version"]
 html_title = project
 language = "en"
 
-extensions = ["myst_nb", "formulas", "crossings"]
-root_doc = "index"
-exclude_patterns = ["_extra"]
+extensions = ["myst_nb", "formulas", "notebooks"]
+root_doc = "nbs/index"
+include_patterns = ["nbs/**.ipynb", "slurm/README.md", "CLAUDE.md"]
+exclude_patterns = [".*", "_*", "craftax_nb", "runs", "build", "nbs/**/.ipynb_checkpoints"]
 nb_execution_mode = "off"
 nb_merge_streams = True
 nb_number_source_lines = False
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type", "toc.multiple_toc_parents"]
 html_math_renderer = "mathml"
-
-add_module_names = False
-toc_object_entries = False
-maximum_signature_line_length = 90
-python_display_short_literal_types = True
 highlight_language = "none"
 
 html_theme = "sphinx_book_theme"
@@ -47,6 +43,6 @@ html_theme_options = {
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["search.js"]
-html_extra_path = [str(HERE.parents[1] / "_proc" / "docs" / "_extra")]
+html_extra_path = ["root"]
 html_copy_source = html_show_sourcelink = html_show_sphinx = False
 html_last_updated_fmt = None

@@ -17,6 +17,7 @@ from .familiarity import Familiarity
 from .held_out import HeldOut
 from .results import Results
 from .stats import check_same_games, clustered_interval, expanded_level, interval
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..nets.hidden import aged
 
@@ -219,11 +220,11 @@ class AblationPlay:
 # %% ../../nbs/evaluation/ablations.ipynb #e91987cb
 def ablate(
     agent: Agent,
-    labeller: Callable,  # the agent's own
+    labeller: Labeller,  # the agent's own
     held_out: HeldOut,
     arms: tuple[str, ...] = ("real", *CONTENT_FREE),
     play: AblationPlay = AblationPlay(),
-    other: Callable | None = None,  # another recipe's labeller, for the arm "other"
+    other: Labeller | None = None,  # another recipe's labeller, for the arm "other"
     familiarity: Familiarity | None = None,  # of the training labels; measures how unusual an arm's hidden states are
 ) -> tuple[pd.DataFrame, Verdict]:
     'Measures every arm offline and online; ValueError as `arm_labeller`, or without the arms "real" and "shuffled"'
@@ -238,21 +239,20 @@ def ablate(
 
 # %% ../../nbs/evaluation/ablations.ipynb #568889a0
 def _offline_arms(
-    agent: Agent, labellers: Mapping[str, Callable], held_out: HeldOut, familiarity: Familiarity | None
+    agent: Agent, labellers: Mapping[str, Labeller], held_out: HeldOut, familiarity: Familiarity | None
 ) -> tuple[dict, dict]:
     "By arm: `offline_scores`, and the share of hidden states beyond the 99th percentile of the training labels'"
-    past = () if held_out.label_past is None else (held_out.label_past,)
     offline = {}
     unfamiliar = {}
     for arm, labeller in labellers.items():
-        hidden = held_out.hidden if arm == "real" else np.asarray(labeller(held_out.label_codes, *past))
+        hidden = held_out.hidden if arm == "real" else np.asarray(labeller(held_out.label_codes, held_out.label_past))
         offline[arm] = offline_scores(agent, held_out, hidden)
         if familiarity:
             unfamiliar[arm] = float(np.mean(familiarity.percentiles(hidden) > 99))
     return offline, unfamiliar
 
 # %% ../../nbs/evaluation/ablations.ipynb #2f60b1bd
-def _online_arms(agent: Agent, labellers: Mapping[str, Callable], play: AblationPlay) -> dict[str, Results]:
+def _online_arms(agent: Agent, labellers: Mapping[str, Labeller], play: AblationPlay) -> dict[str, Results]:
     "The results of each arm in the same worlds; empty without episodes"
     from craftax_nb.evaluation.rollout import evaluate_agent
 
@@ -265,9 +265,9 @@ def _online_arms(agent: Agent, labellers: Mapping[str, Callable], play: Ablation
     return online
 
 # %% ../../nbs/evaluation/ablations.ipynb #523faf84
-def _check_ablation(agent: Agent, labeller: Callable, arms: tuple[str, ...]) -> None:
+def _check_ablation(agent: Agent, labeller: Labeller, arms: tuple[str, ...]) -> None:
     "ValueError for an agent without hidden states or missing arms; RecipeMismatch for another model's labeller"
-    from craftax_nb.play.reader import check_labeller
+    from craftax_nb.play.questions import check_labeller
 
     if not agent.spec.hidden_dim:
         raise ValueError(

@@ -5,10 +5,11 @@
 # %% ../../nbs/evaluation/agents.ipynb #81d9ba93
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..lm.labeller import Labeller
 from ..runs.checkpoints import CheckpointError, find_checkpoint, run_checkpoints, split_paths, step_of
 from ..runs.files import resolve
 from ..runs.inputs import check_finished
@@ -106,22 +107,22 @@ def make_labeller(
     server: str = "",  # address of a label server; "": the model runs on this machine
     threads: int = 1,  # CPU threads of the model
     accept_unrecorded_words: bool = False,  # take a recipe that doesn't record which words describe a state
-) -> Callable:  # codes (n, width), and the past for a recipe with a history -> (n, hidden_dim) float32
-    "The language model of a recipe, as a function from states to hidden states"
+) -> Labeller:
+    "The language model of a recipe, on this machine or a label server's"
     if server:
         from craftax_nb.serving.client import RemoteLabeller
 
         return RemoteLabeller(server, recipe, accept_unrecorded_words=accept_unrecorded_words)
-    from craftax_nb.lm.live import Labeller
+    from craftax_nb.lm.live import LocalLabeller
 
-    return Labeller(recipe, threads=threads, accept_unrecorded_words=accept_unrecorded_words)
+    return LocalLabeller(recipe, threads=threads, accept_unrecorded_words=accept_unrecorded_words)
 
 # %% ../../nbs/evaluation/agents.ipynb #5955abfd
 def labellers_of(
     agents: Mapping[str, Agent],  # by name
     server: str = "",
     threads: int = 1,
-) -> dict[str, Callable]:  # by the name of each agent that reads hidden states
+) -> dict[str, Labeller]:  # by the name of each agent that reads hidden states
     "The agents' language models; agents with the same recipe share one"
     by_recipe = {}
     out = {}

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 
 import numpy as np
 
-from ..lm.prompt import observation_texts
+from ..lm.labeller import FunctionLabeller, Labeller
 from ..nets.agent import Agent
 
 # %% auto #0
@@ -63,22 +62,23 @@ def code_hashes(
 def arm_labeller(
     arm: str,  # of ARMS
     agent: Agent,
-    labeller: Callable,  # the agent's own: codes (n, width), past -> (n, dim); for text arms `lm.live.Labeller`
+    labeller: Labeller,  # the agent's own
     bank: np.ndarray,  # (m, dim) hidden states of held-out states
-    other: Callable | None = None,  # another recipe's labeller, for the arm "other"
+    other: Labeller | None = None,  # another recipe's labeller, for the arm "other"
     seed: int = 0,
-) -> Callable:  # codes (n, width), past -> (n, dim) float32
+) -> Labeller:
     "The labeller of an arm; ValueError for an unknown arm, or one that these labellers can't make"
     _check_arm(arm, agent, labeller, other)
     if arm in TEXT_ARMS:
         swap = TEXT_SWAPS[arm]
-        return lambda codes, *past: labeller.of_texts([swap(text) for text in _texts(labeller, codes, *past)])
-    if arm == "other":  # a plain function has no recipe, so that nothing refuses this one
-        return lambda codes, *past: other(codes, *past)
+        swapped = lambda codes, past=None: labeller.encode([swap(text) for text in labeller.texts(codes, past)])
+        return FunctionLabeller(swapped, labeller.dim)
+    if arm == "other":
+        return FunctionLabeller(other, other.dim)
     return labeller if arm == "real" else _content_free(arm, agent, bank, seed)
 
 # %% ../../nbs/evaluation/arms.ipynb #60fc14ba
-def _content_free(arm: str, agent: Agent, bank: np.ndarray, seed: int) -> Callable:
+def _content_free(arm: str, agent: Agent, bank: np.ndarray, seed: int) -> Labeller:
     "The labeller of an arm without information about the state"
     mean = np.asarray(agent.hidden_mean)
     std = np.asarray(agent.hidden_std)
@@ -88,33 +88,29 @@ def _content_free(arm: str, agent: Agent, bank: np.ndarray, seed: int) -> Callab
         rows = [np.random.default_rng(x).normal(mean, std) for x in code_hashes(codes, seed)]
         return np.stack(rows).astype(np.float32)
 
-    return {
+    function = {
         "zero": lambda codes, *past: np.tile(mean, (len(codes), 1)),
         "constant": lambda codes, *past: np.tile(one, (len(codes), 1)),
         "shuffled": lambda codes, *past: bank[[x % len(bank) for x in code_hashes(codes, seed)]],
         "noise": noise,
     }[arm]
-
-# %% ../../nbs/evaluation/arms.ipynb #1e92773f
-def _texts(labeller, codes: np.ndarray, past: np.ndarray | None = None) -> list[str]:
-    "The text about each state that the model would read"
-    return observation_texts(codes, labeller.recipe.text_format, past, labeller.describe)
+    return FunctionLabeller(function, len(mean))
 
 # %% ../../nbs/evaluation/arms.ipynb #114c7a4c
-def _check_arm(arm: str, agent: Agent, labeller: Callable, other: Callable | None) -> None:
+def _check_arm(arm: str, agent: Agent, labeller: Labeller, other: Labeller | None) -> None:
     "ValueError, one sentence, where an arm can't be made"
     if arm not in ARMS:
         raise ValueError(f"arm is {arm!r}, expected one of {', '.join(ARMS)}")
     if arm == "other":
         _check_other(agent, other)
-    if arm in TEXT_ARMS and not hasattr(labeller, "of_texts"):
+    if arm in TEXT_ARMS and not labeller.reads_texts:
         raise ValueError(
             f"arm is {arm!r}, which needs the model on this machine: "
             "a label server takes states, not texts; leave out the server"
         )
 
 # %% ../../nbs/evaluation/arms.ipynb #86832ce9
-def _check_other(agent: Agent, other: Callable | None) -> None:
+def _check_other(agent: Agent, other: Labeller | None) -> None:
     "ValueError, one sentence, where another recipe's hidden states don't fit the agent"
     if other is None:
         raise ValueError("arm is 'other', but no other labeller is given: name the other recipe's labels")
@@ -124,9 +120,8 @@ def _check_other(agent: Agent, other: Callable | None) -> None:
             f"{agent.spec.hidden_dim}: take a recipe of the same width"
         )
     own_history = agent.recipe.history if agent.recipe else 0
-    history = getattr(other.recipe, "history", 0)
-    if own_history != history:
+    if own_history != other.history:
         raise ValueError(
-            f"arm is 'other', but its history is {history} and the agent's {own_history}: "
+            f"arm is 'other', but its history is {other.history} and the agent's {own_history}: "
             "take a recipe with the same history"
         )

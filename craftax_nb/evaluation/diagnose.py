@@ -14,6 +14,7 @@ from ..data.dataset import load_dataset
 from ..labelling.chunks import LabelError
 from ..labelling.diagnose import diagnose
 from ..labelling.store import Labels, load_labels, read_labels
+from ..lm.labeller import Labeller
 from ..lm.models import ModelError
 from ..lm.recipe import Recipe, RecipeError
 from ..nets.agent import load_agent
@@ -25,7 +26,7 @@ from ..serving.client import RemoteLabeller, ServerError
 def open_source(
     name: str,  # a label folder, a data set, http://..., a checkpoint, a run, or a recipe.json
     token_file: str = "",  # of a label server
-):  # Labels, or a labeller
+) -> Labels | Labeller:
     "Opens a source of hidden states by its name"
     if "://" in name:
         return RemoteLabeller(name, token_file=token_file, accept_unrecorded_words=True)
@@ -34,12 +35,12 @@ def open_source(
         return read_labels(place)
     if name == "sample" or (place / "labels").is_dir():
         return load_labels(load_dataset(name))
-    from craftax_nb.lm.live import Labeller
+    from craftax_nb.lm.live import LocalLabeller
 
     recipe = Recipe.load(place) if place.is_file() else load_agent(name).recipe
     if recipe is None:
         raise RecipeError(f"{name} holds no recipe: that agent was trained without hidden states")
-    return Labeller(recipe, accept_unrecorded_words=True)
+    return LocalLabeller(recipe, accept_unrecorded_words=True)
 
 # %% ../../nbs/evaluation/diagnose.ipynb #ab745e05
 def data_of(sources: tuple, data: str):

@@ -5,7 +5,7 @@
 # %% ../../nbs/evaluation/familiarity.ipynb #aa85fc40
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -13,6 +13,7 @@ import numpy as np
 
 from ..data.dataset import Dataset, load_dataset
 from ..labelling.store import LabelError, Labels, load_labels
+from ..lm.labeller import Labeller, WrappedLabeller
 from ..nets.agent import Agent
 from ..nets.spec import safe_std
 from ..runs.checkpoints import DatasetError
@@ -127,27 +128,19 @@ def known_labels(
         return None
 
 # %% ../../nbs/evaluation/familiarity.ipynb #0dce3086
-class MeasuredLabeller:
+class MeasuredLabeller(WrappedLabeller):
     "A labeller whose answers are compared with the training labels"
 
-    def __init__(
-        self,
-        labeller: Callable,  # codes (n, width), and the past for a recipe with a history -> (n, hidden_dim)
-        familiarity: Familiarity,
-    ):
-        self.labeller = labeller
+    def __init__(self, labeller: Labeller, familiarity: Familiarity):
+        super().__init__(labeller)
         self.familiarity = familiarity
-        self.recipe = getattr(labeller, "recipe", None)
         self._percentiles = [np.zeros(0)]
 
-    def __call__(self, codes: np.ndarray, *past) -> np.ndarray:
-        return self._measured(self.labeller(codes, *past))
+    def __call__(self, codes: np.ndarray, past: np.ndarray | None = None) -> np.ndarray:
+        return self._measured(self.labeller(codes, past))
 
-    def __getattr__(self, name: str):  # of_texts, describe, dim, where the labeller has them
-        if name.startswith("_") or name in ("labeller", "familiarity"):
-            raise AttributeError(name)
-        value = getattr(self.labeller, name)
-        return value if name != "of_texts" else lambda texts: self._measured(value(texts))
+    def encode(self, texts: list[str]) -> np.ndarray:
+        return self._measured(self.labeller.encode(texts))
 
     def _measured(self, hidden: np.ndarray) -> np.ndarray:
         if len(hidden):

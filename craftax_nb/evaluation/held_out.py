@@ -56,7 +56,7 @@ def held_out_states(
         row=np.searchsorted(labelled, sources),
         hidden=labels.of(labelled),
         label_codes=dataset.codes(labelled),
-        label_past=_past_codes(dataset, labelled, getattr(labels.recipe, "history", 0)),
+        label_past=_past_codes(dataset, labelled, labels.recipe.history),
         age=(rows - sources).astype(np.int32),
         target=_returns_to_go(dataset, rows, gamma),
     )

@@ -30,6 +30,7 @@ from .rollout import evaluate_agent
 from .stats import ALPHA, POWER, caveat
 from ..labelling.store import LabelError, Labels, load_labels
 from ..lm.cadence import Cadence
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
 from ..play.types import Record
@@ -78,8 +79,8 @@ class Evaluator:
     @classmethod
     def of(cls, run) -> Evaluator:
         "The evaluator that the parameters of a run of `evaluate` describe"
-        named = {f.name: run.params[f.name] for f in fields(cls) if f.name in run.params}
-        return cls(run.dir / "episodes", **named)
+        same = {field.name for field in fields(cls)} & {*run.settings.parameters()}
+        return cls(run.dir / "episodes", **run.settings.selection(*same))
 
     def key(self, name: str, agent: Agent, prompt: str = "", shift: str = "") -> dict:
         "The key of an agent's results: everything that decides them"
@@ -94,7 +95,7 @@ class Evaluator:
 
 # %% ../../nbs/evaluation/job.ipynb #129d992e
 @patch
-def model(self: Evaluator, agent: Agent, prompt: str = "") -> Callable:
+def model(self: Evaluator, agent: Agent, prompt: str = "") -> Labeller:
     "The agent's language model, with its own or another prompt; ValueError where it can't have that prompt"
     key = f"{agent.recipe.hash} {prompt}"
     if key not in self._models:
@@ -107,7 +108,7 @@ def model(self: Evaluator, agent: Agent, prompt: str = "") -> Callable:
 
 # %% ../../nbs/evaluation/job.ipynb #0c292b8a
 @patch
-def labeller(self: Evaluator, agent: Agent, prompt: str = "") -> Callable | None:
+def labeller(self: Evaluator, agent: Agent, prompt: str = "") -> Labeller | None:
     "The agent's language model; its answers are compared with the training labels where these are at hand"
     if not agent.recipe:
         return None
@@ -134,7 +135,7 @@ def evaluate(
         options = {"max_steps": self.max_steps, "record": 1, "slots": self.slots}
         count = self.count(agent)
         results = evaluate_agent(agent, world, count, self.seed, labeller, self.cadence, **options)
-        percentiles = labeller.take() if hasattr(labeller, "take") else np.zeros(0)
+        percentiles = labeller.take() if isinstance(labeller, MeasuredLabeller) else np.zeros(0)
         stem.parent.mkdir(exist_ok=True)
         np.save(f"{stem}-percentiles.npy", percentiles)
         return results
@@ -332,16 +333,15 @@ def _familiarity(labels: Labels, dataset, held_out_episodes: np.ndarray) -> Fami
 
 # %% ../../nbs/evaluation/job.ipynb #d24f2db7
 def check_same_model(
-    labeller: Callable,
+    labeller: Labeller,
     held_out: HeldOut,
     count: int = 4,  # states
 ) -> float:  # the largest difference, as a share of the largest component
     "Compares the labeller's hidden states with the stored ones; ValueError where it is another model's"
-    past = () if held_out.label_past is None else (held_out.label_past[:, :count],)
+    past = None if held_out.label_past is None else held_out.label_past[:, :count]
     stored_hidden = held_out.hidden[:count]
-    difference = (
-        np.abs(labeller(held_out.label_codes[:count], *past) - stored_hidden).max() / np.abs(stored_hidden).max()
-    )
+    answers = labeller(held_out.label_codes[:count], past)
+    difference = np.abs(answers - stored_hidden).max() / np.abs(stored_hidden).max()
     if difference > 0.05:
         raise ValueError(
             "the language model gives other hidden states than it gave for the labels "

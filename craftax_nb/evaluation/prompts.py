@@ -5,13 +5,13 @@
 # %% ../../nbs/evaluation/prompts.ipynb #fa8b2283
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from .arms import gibberish
 from .results import Results
 from .stats import check_same_games, expanded_level, paired_difference
+from ..lm.labeller import Labeller
 from ..lm.prompt import prompt_versions, system_text
 from ..lm.recipe import Recipe, require_same
 from ..runs.files import resolve
@@ -52,9 +52,10 @@ def other_prompt_labeller(
     prompt: str,  # as `other_text` takes it
     folder: str | Path,  # where the text is written to, as prompt.md
     threads: int = 1,  # CPU threads of the model
-) -> Callable:  # codes (n, width), and the past for a recipe with a history -> (n, hidden_dim) float32
-    "A recipe's language model with another system text; ValueError where the model reads none, or the text is its own"
-    from craftax_nb.lm.live import Labeller
+) -> Labeller:
+    """A recipe's language model with another system text, which it names as ablated; ValueError where the model reads
+    none, or the text is its own"""
+    from craftax_nb.lm.live import LocalLabeller
 
     if not recipe.prompt_hash:
         raise ValueError(f"prompt: {recipe.model} is an encoder, which reads no prompt; leave the parameter out")
@@ -62,9 +63,10 @@ def other_prompt_labeller(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(other_text(prompt, system_text(recipe.prompt)) + "\n")
     ablation = replace(recipe, prompt=str(file), prompt_hash="", weights_hash="", norm="", revision="")
-    labeller = Labeller(ablation, threads=threads)
-    require_same(recipe, labeller.recipe, "the agent", "the ablation", ignore=("prompt", "prompt_hash"))
-    return lambda codes, *past: labeller(codes, *past)  # a plain function has no recipe, so that nothing refuses it
+    labeller = LocalLabeller(ablation, threads=threads)
+    labeller.ablates = ("prompt", "prompt_hash")
+    require_same(recipe, labeller.recipe, "the agent", "the ablation", ignore=labeller.ablates)
+    return labeller
 
 # %% ../../nbs/evaluation/prompts.ipynb #1364d0ba
 def reliance(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import jax
@@ -15,13 +15,13 @@ import numpy as np
 
 from .results import Results
 from ..lm.cadence import Cadence
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..nets.hidden import Aged, aged
 from ..play.episodes import EVALUATED, EpisodePlayer
-from ..play.reader import SEGMENT, Reader
+from ..play.questions import SEGMENT, Reader, words_of
 from ..play.types import Record, episode_steps, join_steps
 from ..world.env import World
-from ..world.shifts import words_of
 
 # %% auto #0
 __all__ = ['values_of', 'PlayLimits', 'evaluate_agent', 'gather_results']
@@ -83,7 +83,7 @@ def evaluate_agent(
     world: World,
     episodes: int = 100,
     seed: int = 0,
-    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
+    labeller: Labeller | None = None,  # for an agent that reads hidden states
     cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
     **limits,  # fields of `PlayLimits`
 ) -> Results:

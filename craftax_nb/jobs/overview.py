@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
 import numpy as np
+from tabulate import tabulate
 
 from ..runs.journal import format_number
 
@@ -35,14 +35,14 @@ def main_figure(
 ) -> str:  # "" where there is none
     "A run's main figure with its name, and with its interval where it has one"
     results = {re.sub(r"^(final|debug)\.", "", c): x for c, x in row.items() if c.startswith(("final.", "debug."))}
-    is_known = lambda x: isinstance(x, str) or (x is not None and np.all(x == x))  # NaN differs from itself
-    known = {name: x for name, x in results.items() if is_known(x)}
+    has_value = lambda x: isinstance(x, str) or (x is not None and np.all(x == x))  # NaN differs from itself
+    results = {name: x for name, x in results.items() if has_value(x)}
     beginnings = [*MAIN_FIGURES.get(job, []), *ANY_JOB]
-    candidates = (n for beginning in beginnings for n in known if n.startswith(beginning))
-    name = next((n for n in candidates if known[n] != ""), None)
+    candidates = (n for beginning in beginnings for n in results if n.startswith(beginning))
+    name = next((n for n in candidates if results[n] != ""), None)
     if name is None:
         return ""
-    value = known[name] if isinstance(known[name], str) else format_number(known[name])
+    value = results[name] if isinstance(results[name], str) else format_number(results[name])
     return value if name == "conclusion" else f"{name.replace('_', ' ')} {value}"
 
 # %% ../../nbs/jobs/overview.ipynb #85c9db06
@@ -50,7 +50,8 @@ def _duration(seconds: float) -> str:
     "A duration in seconds, minutes or hours"
     if not seconds == seconds:
         return ""
-    minutes, hours = seconds / 60, seconds / 3600
+    minutes = seconds / 60
+    hours = minutes / 60
     return f"{seconds:.0f} s" if seconds < 100 else f"{minutes:.0f} min" if minutes < 100 else f"{hours:.1f} h"
 
 
@@ -64,13 +65,13 @@ def overview(
     names = ["status", "job", "what differs", "result, or error", "began, took"]
     rows = []
     for row in table.to_dict("records"):
-        job, began, seconds = words(row.get("job")), row.get("started"), row.get("seconds", float("nan"))
+        job = words(row.get("job"))
         result = words(row.get("error")) or main_figure(job, row)
         if debug := words(row.get("debug")):
             result = f"{debug}: figures mean nothing; {result}"
-        when = (
-            f"{began:%d %b %H:%M}, {_duration(seconds)}" if isinstance(began, pd.Timestamp) and began == began else ""
-        )
+        start = row.get("started")
+        has_start = isinstance(start, pd.Timestamp) and start == start
+        when = f"{start:%d %b %H:%M}, {_duration(row.get('seconds', float('nan')))}" if has_start else ""
         rows.append([row["status"], job, words(row.get("changed")), result, when])
     return pd.DataFrame(rows, index=table.index, columns=names, dtype=str)
 
@@ -88,7 +89,7 @@ def column_widths(
         widths[widths.index(max(widths))] -= 1
     return widths
 
-
+# %% ../../nbs/jobs/overview.ipynb #3ed19719
 def fit_text(
     table,  # pandas DataFrame; its index is the first column
     width: int,  # characters
@@ -97,13 +98,5 @@ def fit_text(
     rows = [[str(name) for name in (table.index.name or "", *table.columns)]]
     rows += [[str(i), *map(str, row)] for i, row in zip(table.index, table.itertuples(index=False), strict=True)]
     widths = column_widths(rows, width)
-    lines = [line for row in rows for line in _wrapped(row, widths)]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _wrapped(row: list[str], widths: list[int]) -> list[str]:
-    "One row as lines, as many as its longest cell needs"
-    cells = [textwrap.wrap(text, w) or [""] for text, w in zip(row, widths, strict=True)]
-    height = max(map(len, cells))
-    cells = [[*cell, *[""] * (height - len(cell))] for cell in cells]
-    return ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)) for line in zip(*cells, strict=True)]
+    text = tabulate(rows, tablefmt="plain", disable_numparse=True, maxcolwidths=widths)
+    return "\n".join(line.rstrip() for line in text.splitlines())

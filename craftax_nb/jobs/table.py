@@ -75,10 +75,11 @@ def last_row(
 # %% ../../nbs/jobs/table.ipynb #62ee2311
 def links(folder: Path, attempts: list[dict]) -> dict:  # notebook, log, checkpoint: paths relative to the project
     "The files of a run that a person wants to open"
-    last, chained = attempts[-1] if attempts else {}, folder.parent / "notebooks" / folder.name
+    last = attempts[-1] if attempts else {}
+    chained = folder.parent / "notebooks" / folder.name
     newest_first = lambda pattern: sorted(folder.glob(pattern), key=os.path.getmtime, reverse=True)
-    kept = folder / "notebook.ipynb" if "ended" in last else ""  # papermill's output may be another run's by now
-    notebooks = [kept, last.get("output"), *newest_first("*.ipynb"), f"{chained}.ipynb"]
+    copy = folder / "notebook.ipynb" if "ended" in last else ""  # papermill's output may be another run's by now
+    notebooks = [copy, last.get("output"), *newest_first("*.ipynb"), f"{chained}.ipynb"]
     logs = [last.get("log"), *newest_first("*.log"), f"{chained}.log"]
     checkpoints = sorted((folder / "checkpoints").glob("step-*"), key=step_of, reverse=True)
     first = lambda paths: next((show_path(resolve(p)) for p in paths if p and resolve(p).exists()), "")
@@ -117,7 +118,7 @@ def _failed_reports(status: RunStatus) -> str:  # "" where none failed
 
 # %% ../../nbs/jobs/table.ipynb #091ba10d
 def _origin(run: RunParams, status: RunStatus, last: dict) -> dict:
-    "The columns that say what a run came from and where its last attempt ran"
+    "The columns of a run's origin and of the place where its last attempt ran"
     return {
         "git": run.git.removesuffix("-dirty"),
         "dirty": run.git.endswith("-dirty"),
@@ -146,7 +147,7 @@ def _few(summary: dict) -> str:  # "" where there are enough
 
 # %% ../../nbs/jobs/table.ipynb #adc12672
 def runs_table(folder: str | Path = "runs"):  # -> pandas DataFrame, newest first, indexed by the run's path
-    "The table of all runs in a folder; a folder that can't be read has a row that says why"
+    "The table of all runs in a folder; a folder that can't be read has a row with the reason"
     import pandas as pd
 
     rows = []
@@ -171,15 +172,15 @@ def pick_columns(
     columns: list[str] = (),  # names; "x*": all that begin with x; none: FIRST_COLUMNS and the results
 ) -> list[str]:
     "The names of the columns to show, without empty ones by default; raises ValueError for one that isn't there"
-    chosen = []
-    for name in columns or [*FIRST_COLUMNS, "final.*"]:
-        matching = [c for c in table.columns if (c.startswith(name[:-1]) if name.endswith("*") else c == name)]
+    names = []
+    for pattern in columns or [*FIRST_COLUMNS, "final.*"]:
+        matching = [c for c in table.columns if (c.startswith(pattern[:-1]) if pattern.endswith("*") else c == pattern)]
         if not matching and columns:
-            raise ValueError(f"the table has no column {name}; it has {', '.join(table.columns)}")
+            raise ValueError(f"the table has no column {pattern}; it has {', '.join(table.columns)}")
         if not columns:
             matching = [c for c in matching if not table[c].isin(["", None]).all() and table[c].notna().any()]
-        chosen += [c for c in matching if c not in chosen]
-    return chosen
+        names += [c for c in matching if c not in names]
+    return names
 
 # %% ../../nbs/jobs/table.ipynb #0adb3a75
 def with_intervals(
@@ -214,10 +215,11 @@ def format_table(
     columns: list[str] = (),  # see pick_columns; none: the overview
     width: int = 0,  # characters of a line; 0: the terminal's
 ) -> str:
-    "The table as text that fits the width; columns too many for it stand in blocks below each other"
+    "The table as text that fits the width; columns too many for it are in blocks below each other"
     if not len(table):
         return "no runs"
-    width, part = width or shutil.get_terminal_size((120, 0)).columns, with_intervals(table)
+    width = width or shutil.get_terminal_size((120, 0)).columns
+    part = with_intervals(table)
     part = part[pick_columns(part, columns)] if columns else overview(part)
     part = part.map(_as_text)
     at_once = max(1, width // (LEAST_WIDTH + 2) - 1)
@@ -242,13 +244,12 @@ def _is_path(path) -> bool:
 def _first_columns(
     table,  # as runs_table gives
     base: Path,
-):  # -> pandas DataFrame of HTML, wrapped where it is long
+):  # -> pandas DataFrame of HTML
     "The overview with a coloured status, errors in the colour of errors, and links to each run's files"
     part = overview(with_intervals(table)).map(escape)
     failed = table["error"].map(_is_path) if "error" in table else [False] * len(table)
-    wide = lambda text, wrong: tag("div", text, class_="craftax-wide", style=f"color:{WRONG}" if wrong else None)
-    part["result, or error"] = [wide(text, wrong) for text, wrong in zip(part["result, or error"], failed)]
-    part["what differs"] = [tag("div", text, class_="craftax-wide") for text in part["what differs"]]
+    results = zip(part["result, or error"], failed)
+    part["result, or error"] = [tag("span", x, style=f"color:{WRONG}") if wrong else x for x, wrong in results]
     part["status"] = [tag("b", x, style=f"color:{COLOURS.get(str(x), WRONG)}") for x in part["status"]]
     rows = [{k: r[k] for k in ("notebook", "log", "checkpoint") if k in r} for r in table.to_dict("records")]
     links = [Markup(" ").join(_link(path, k, base) for k, path in row.items() if _is_path(path)) for row in rows]
@@ -257,8 +258,7 @@ def _first_columns(
 
 # %% ../../nbs/jobs/table.ipynb #f22b5200
 TABLE_STYLE = Markup("""<style>
-.craftax-wide { min-width: 110px; max-width: 330px; white-space: normal; overflow-wrap: anywhere; }
-table.dataTable td { vertical-align: top; overflow-wrap: anywhere; }
+table.dataTable td { vertical-align: top; max-width: 330px; white-space: normal; overflow-wrap: anywhere; }
 </style>""")
 
 
@@ -275,10 +275,10 @@ def table_html(
     parameters = [] if columns else [name for name in table if name.startswith("param.")]
     for name in [*pick_columns(table, columns), *parameters]:
         part[escape(name)] = [escape(x) if isinstance(x, str) else x for x in table[name]]
-    more = {"extend": "colvis", "text": "more columns"}
-    layout = {"topStart": "search", "topEnd": {"buttons": [more]}, "bottomStart": "info", "bottomEnd": "paging"}
-    behind_button = [] if columns else list(range(first.shape[1], part.shape[1]))
-    hidden = [{"targets": behind_button, "visible": False}] if behind_button else []
+    buttons = [{"extend": "colvis", "text": "more columns"}]
+    layout = {"topStart": "search", "topEnd": {"buttons": buttons}, "bottomStart": "info", "bottomEnd": "paging"}
+    extra = [] if columns else list(range(first.shape[1], part.shape[1]))
+    hidden = [{"targets": extra, "visible": False}] if extra else []
     options = dict(connected=False, allow_html=True, layout=layout, showIndex=False, columnDefs=hidden)
     return TABLE_STYLE + Markup(to_html_datatable(part, **options, maxBytes=0, maxColumns=0, classes="display compact"))
 

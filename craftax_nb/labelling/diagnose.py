@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 from .plan import past_codes
 from .store import Labels
 from ..lm.cadence import spacing
+from ..lm.labeller import Labeller
 from ..lm.recipe import Recipe, recipe_differences
 
 # %% ../../nbs/labelling/diagnose.ipynb #f40a5e66
@@ -266,18 +267,17 @@ def _label_sets(sides: tuple, dataset) -> list[Labels]:
     return sets
 
 # %% ../../nbs/labelling/diagnose.ipynb #899fb079
-def _vectors(side, dataset, at: np.ndarray) -> np.ndarray:  # (n, width) float32
+def _vectors(side: Labels | Labeller, dataset, at: np.ndarray) -> np.ndarray:  # (n, width) float32
     "Hidden states of transitions, of a label set or a labeller"
     if isinstance(side, Labels):
         return side.of(at)
-    if side.recipe.history:
-        return side(dataset.codes(at), past_codes(dataset, at, side.recipe.history))
-    return side(dataset.codes(at))
+    past = past_codes(dataset, at, side.history) if side.history else None
+    return side(dataset.codes(at), past)
 
 # %% ../../nbs/labelling/diagnose.ipynb #e9c07901
 def diagnose(
-    a,  # Labels, or a labeller: codes -> hidden states, with `recipe` (Labeller, RemoteLabeller)
-    b,  # as a
+    a: Labels | Labeller,
+    b: Labels | Labeller,
     dataset=None,  # of data.dataset; two label sets of one cadence don't need it
     states: int = 400,  # most states that are compared
     seed: int = 0,  # which

@@ -15,6 +15,7 @@ from annotated_types import Ge, Le
 from fastcore.basics import patch
 from pydantic import Field
 
+from .labeller import Labeller
 from .models import weights_hash
 from .prompt import text_key
 from .recipe import Recipe, RecipeError, recipe_from_dict, require_same
@@ -91,13 +92,13 @@ def _numbers(keys: list[bytes]) -> list[int]:
     return [int.from_bytes(key[:8], "little") for key in keys]
 
 # %% ../../nbs/lm/controls.ipynb #8d3075d6
-class Control:
-    "A control's vectors for texts, with the interface of an `Extractor`; RecipeError for a recipe of another control"
+class Control(Labeller):
+    "A control's vectors for texts; RecipeError for a recipe of another control"
 
     def __init__(
         self,
         recipe: Recipe,  # whose model is a control's folder
-        open_source: Callable[[Recipe], object] | None = None,  # opens a recipe's extractor; only `padded` needs it
+        open_source: Callable[[Recipe], Labeller] | None = None,  # opens a recipe's extractor; only `padded` needs it
     ):
         from safetensors.numpy import load_file
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['check_texts', 'NOISE', 'resolve_recipe', 'make_backend', 'deviation', 'noise_bound', 'noise_shares', 'ExtractorError',
-           'Extractor', 'open_extractor']
+           'Extractor', 'OracleExtractor', 'open_extractor']
 
 # %% ../../nbs/lm/extract.ipynb #fb1e6e5d
 import dataclasses
@@ -18,8 +18,10 @@ from .continuations import Continuations
 from .controls import Control, is_control
 from .forward import plain_forward, plain_states, pool, pooled
 from .gpus import require_vllm_for
+from .labeller import Labeller
 from .models import model_folder, revision, weights_hash
-from .prompt import PICTURES, Tokens, render, text_hash, text_key, tokenise
+from .names import BACKENDS, PICTURES
+from .prompt import Tokens, render, text_hash, text_key, tokenise
 from .recipe import ORACLE, Recipe, RecipeError, require_same
 
 # %% ../../nbs/lm/extract.ipynb #01f676a6
@@ -91,9 +93,9 @@ def make_backend(
     **settings,  # of the backend's own
 ) -> Backend:
     "The backend of that name; raises RecipeError for one that cannot do what the recipe asks"
-    names, folder = ("auto", "transformers", "vllm", "vllm_pooling"), model_folder(recipe.model)
-    if name not in names:
-        raise RecipeError(f"backend is {name!r}, expected one of {', '.join(names)}")
+    folder = model_folder(recipe.model)
+    if name not in BACKENDS:
+        raise RecipeError(f"backend is {name!r}, expected one of {', '.join(BACKENDS)}")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     kind = _transformers_backend(recipe, folder)
@@ -175,7 +177,7 @@ class ExtractorError(RuntimeError):
     "A backend's hidden states differ from those of a plain transformers forward pass; nothing was labelled"
 
 # %% ../../nbs/lm/extract.ipynb #3323a1d1
-class Extractor:
+class Extractor(Labeller):
     "Texts to hidden states as a recipe says; has `recipe` (resolved), `dim` (width of a vector) and `backend`"
 
     def __init__(
@@ -349,17 +351,31 @@ def _refuse_if_not_greedy(recipe: Recipe, lm, tokens: Tokens):
                 f"(behind by {behind.max():.2g} of the largest logit): it labels nothing"
             )
 
+# %% ../../nbs/lm/extract.ipynb #ed3c5e9c
+class OracleExtractor(Labeller):
+    "Facts as texts to vectors: an oracle's hidden states, which need no model (`lm.oracle`)"
+
+    def __init__(self, recipe: Recipe):  # resolved
+        from craftax_nb.lm.oracle import fact_names
+
+        self.recipe = recipe
+        self.dim = len(fact_names())
+
+    def encode(self, texts: list[str]) -> np.ndarray:  # (n, dim) float32
+        "The facts in an oracle's texts; ValueError for a text that isn't a list of facts"
+        from craftax_nb.lm.oracle import facts_of
+
+        return facts_of(list(texts))
+
 # %% ../../nbs/lm/extract.ipynb #d53158ee
 def open_extractor(
     recipe: Recipe,
     **options,  # of `Extractor`: backend, device, threads, check, continuations
-):  # `Extractor`, or with its `recipe`, `dim`, `encode` and `close` a `Control`, `TowerExtractor`, `OracleExtractor`
+) -> Labeller:  # an `Extractor`, `Control`, `TowerExtractor` or `OracleExtractor`
     "The extractor of any recipe"
     if is_control(recipe.model):
         return Control(recipe, lambda source: open_extractor(source, **options))
     if recipe.model == ORACLE:
-        from craftax_nb.lm.oracle import OracleExtractor
-
         return OracleExtractor(resolve_recipe(recipe))
     from craftax_nb.lm.towers import TowerExtractor, is_tower
 

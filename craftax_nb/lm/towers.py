@@ -15,6 +15,7 @@ from fastcore.basics import patch
 
 from .backends import torch_threads, tower_config
 from .gpus import require_vllm_for
+from .labeller import Labeller
 from .models import model_folder, save_tiny
 from .recipe import Recipe, RecipeError
 from .vision import frame_of
@@ -64,8 +65,8 @@ def tiny_tower(
     return save_tiny(make or (lambda: ViTModel(config)), processor, folder, seed)
 
 # %% ../../nbs/lm/towers.ipynb #4c6a7202
-class TowerExtractor:
-    "Frames to vectors, with the interface of an `Extractor` of `lm.extract`"
+class TowerExtractor(Labeller):
+    "Frames to vectors"
 
     def __init__(
         self,

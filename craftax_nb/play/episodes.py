@@ -5,7 +5,6 @@
 # %% ../../nbs/play/episodes.ipynb #73a77f79
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, partial
 
 import jax
@@ -14,10 +13,11 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..lm.cadence import ONCE, Cadence
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .engine import Slots, play_on_host, play_segment, start_slots
 from .policy import ForcedFirst, Policy, UniformPolicy, as_policy
-from .reader import SEGMENT, Reader
+from .questions import SEGMENT, Reader
 from .types import Record
 from ..world.env import World
 from ..world.resets import select_rows
@@ -231,7 +231,7 @@ def sample_states(
     count: int,  # how many states
     steps: int,  # played in each world
     seed: int = 0,
-    labeller: Callable | None = None,  # for an agent that reads hidden states
+    labeller: Labeller | None = None,  # for an agent that reads hidden states
     cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
     slots: int = 32,  # worlds at once; as in an evaluation, to share its compilation
     max_batches: int = 16,  # of 32 worlds

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from fastcore.basics import patch
 
-from ..lm.prompt import observation_texts, text_key
-from ..nets.agent import load_arrays
+from ..lm.labeller import Labeller
+from ..lm.prompt import text_key
+from ..nets.weights import load_arrays
 from ..runs.checkpoints import TRAINER
 from ..runs.files import read_json, remove_whole, whole_file, write_json
 
@@ -27,13 +28,13 @@ class HiddenStore:
 
     def __init__(
         self,
-        labeller: Callable,  # codes (k, width) [, past (history, k, width)] -> (k, dim) float32
+        labeller: Labeller,
         folder: Path | None = None,  # where `commit` writes them; None: nowhere
         count: int = 0,  # vectors that the folder holds at the checkpoint from which a run goes on
     ):
         self.labeller, self.folder = labeller, folder
-        self.recipe = getattr(labeller, "recipe", None)
-        self.history = self.recipe.history if self.recipe else 0
+        self.recipe = labeller.recipe
+        self.history = labeller.history
         self.numbers: dict[bytes, int] = {}  # key of a text -> its number
         self.blocks: list[np.ndarray] = []  # (n, dim) float32 each, one after the other
         self.mean = self.std = None  # (dim,) float32, by which the agent's network normalises hidden states
@@ -52,10 +53,7 @@ class HiddenStore:
 @patch
 def _keys(self: HiddenStore, codes: np.ndarray, past: np.ndarray | None) -> list[bytes]:  # 16 bytes each
     "The keys of states, by which equal ones are found: of their texts, or without a recipe of their codes"
-    if self.recipe is None:
-        return [text_key(x.tobytes().hex()) for x in codes]
-    describe = getattr(self.labeller, "describe", None)
-    return [text_key(text) for text in observation_texts(codes, self.recipe.text_format, past, describe)]
+    return [text_key(text) for text in self.labeller.texts(codes, past)]
 
 # %% ../../nbs/play/hidden.ipynb #2af81685
 @patch
@@ -70,7 +68,7 @@ def ask(
     new = sorted(i for key, i in first_at.items() if key not in self.numbers)
     if new:
         began = time.perf_counter()
-        vectors = np.array(self.labeller(codes[new], *(() if past is None else (past[:, new],))), np.float32)
+        vectors = np.array(self.labeller(codes[new], None if past is None else past[:, new]), np.float32)
         self.seconds += time.perf_counter() - began
         if not np.isfinite(vectors).all():
             raise ValueError("the language model gives a hidden state that isn't finite; dtype float32 may help")
@@ -108,8 +106,8 @@ def normalised(self: HiddenStore, numbers: np.ndarray) -> np.ndarray:  # (k, dim
 # %% ../../nbs/play/hidden.ipynb #bbb2535b
 @patch(as_prop=True)
 def dim(self: HiddenStore) -> int:
-    "The length of a hidden state: the labeller's `dim` or, where it has none, that of the vectors in the store"
-    return getattr(self.labeller, "dim", 0) or self.blocks[0].shape[1]
+    "The length of a hidden state: the labeller's `dim` or, where that is 0, that of the vectors in the store"
+    return self.labeller.dim or self.blocks[0].shape[1]
 
 # %% ../../nbs/play/hidden.ipynb #2073852d
 @patch

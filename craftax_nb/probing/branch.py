@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -14,10 +14,11 @@ import numpy as np
 from fastcore.basics import patch
 
 from ..lm.cadence import Cadence
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
-from ..play.reader import SEGMENT, Reader
+from ..play.questions import SEGMENT, Reader
 from ..play.standing import Standing, begun_at, stand
 from .bases import state_arrays
 from ..world.env import World
@@ -229,7 +230,7 @@ def branch(
     rollouts: int = 32,  # plays of each state
     max_steps: int = 200,  # a longer play is cut, and V replaces the rest
     seed: int = 0,  # of the random keys
-    labeller: Callable | None = None,  # codes (k, width) -> (k, hidden_dim), for an agent that reads hidden states
+    labeller: Labeller | None = None,  # for an agent that reads hidden states
     **options,  # fields of `BranchOptions`
 ) -> Branches:
     "Plays the agent's own policy on from each state; ValueError or RecipeMismatch for a labeller that doesn't fit"

@@ -5,12 +5,13 @@
 # %% ../../nbs/probing/conclusions.ipynb #875e2190
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from ..evaluation.familiarity import MeasuredLabeller, known_labels, plot_familiarity, unfamiliar_warning
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .curves import ENOUGH, shares
 from .job import Part
@@ -47,45 +48,48 @@ LEAST_STATES = 10  # states with changed texts that a conclusion needs
 def words_sentences(
     table: pd.DataFrame,  # from `probing.language.language_table`; may be empty
 ) -> list[str]:  # one for each agent that reads hidden states
-    "How far V moves when the text alone says that something changed, and when the observation alone does"
+    "How far V moves when the text alone is changed, and when the observation alone is"
     sentences = []
     for agent, part in table.groupby("agent", sort=False) if len(table) else ():
         mean = part.groupby("what")["|dV|"].mean()
         if TEXT_ONLY not in mean or not mean.get(TRUE_CHANGE, 0) > 0:
             continue
-        words = mean[TEXT_ONLY] / mean[TRUE_CHANGE]
-        seen = mean[OBSERVATION_ONLY] / mean[TRUE_CHANGE]
+        text_share = mean[TEXT_ONLY] / mean[TRUE_CHANGE]
+        observation_share = mean[OBSERVATION_ONLY] / mean[TRUE_CHANGE]
         states = int(part["bases"].max())
         few = f" Too small to conclude: {states} states, {LEAST_STATES} are needed." if states < LEAST_STATES else ""
         sentences.append(
-            f"A text that is false about the state moves V of {agent} by {words:.0%} of what a true change does, "
-            f"an observation that is false by {seen:.0%}.{few}"
+            f"A text that is false about the state moves V of {agent} by {text_share:.0%} of what a true change does, "
+            f"an observation that is false by {observation_share:.0%}.{few}"
         )
     return sentences
 
 # %% ../../nbs/probing/conclusions.ipynb #e4123a30
 def measured_labellers(
     agents: Mapping[str, Agent],
-    labellers: Mapping[str, Callable],  # by the name of each agent that reads hidden states
-) -> dict[str, Callable]:
+    labellers: Mapping[str, Labeller],  # by the name of each agent that reads hidden states
+) -> dict[str, Labeller]:
     "The labellers; their answers are compared with the labels that their agents were trained on, if these are at hand"
-    known = {name: known_labels(agents[name]) for name in labellers}
-    return {name: MeasuredLabeller(x, known[name]) if known[name] else x for name, x in labellers.items()}
+    training_labels = {name: known_labels(agents[name]) for name in labellers}
+    return {
+        name: MeasuredLabeller(x, training_labels[name]) if training_labels[name] else x
+        for name, x in labellers.items()
+    }
 
 # %% ../../nbs/probing/conclusions.ipynb #2fb047d1
 def familiarity_part(
-    labellers: Mapping[str, Callable],  # from `measured_labellers`
+    labellers: Mapping[str, Labeller],  # from `measured_labellers`
 ) -> Part | None:  # None where nothing was measured
     "A part of the report: how unusual the hidden states were that the labellers gave since the last call"
-    taken = {name: x.take() for name, x in labellers.items() if isinstance(x, MeasuredLabeller)}
-    taken = {name: percentiles for name, percentiles in taken.items() if len(percentiles)}
-    if not taken:
+    by_agent = {name: x.take() for name, x in labellers.items() if isinstance(x, MeasuredLabeller)}
+    by_agent = {name: percentiles for name, percentiles in by_agent.items() if len(percentiles)}
+    if not by_agent:
         return None
     lines = [
         f"{name}: {np.mean(x > 99):.0%} of {len(x):,} hidden states lie farther from its training labels than 99 % of "
         f"these do from each other (expected 1 %). {unfamiliar_warning(x)}".strip()
-        for name, x in taken.items()
+        for name, x in by_agent.items()
     ]
-    figure = plot_familiarity(taken)
+    figure = plot_familiarity(by_agent)
     section = Section("Were the hidden states like those of training?", "\n".join(lines), [figure])
     return Part(section, {"familiarity": figure}, {})

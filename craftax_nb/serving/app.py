@@ -21,6 +21,7 @@ from fastapi.responses import JSONResponse
 from fastcore.basics import patch
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from ..lm.labeller import Labeller
 from .guard import Limits, check_host, check_json, error_response, read_body
 from .request import read_request
 
@@ -38,7 +39,7 @@ class Batcher:
 
     def __init__(
         self,
-        load: Callable,  # () -> labeller: codes (n, width), past -> (n, dim)
+        load: Callable[[], Labeller],
         max_states: int = 256,  # of a call; a larger request gets a call of its own
         wait: float = 0.005,  # seconds in which others may join
     ):
@@ -126,10 +127,10 @@ def _answer_alone(self: Batcher, requests: list[PendingRequest]):
 def _call_labeller(self: Batcher, requests: list[PendingRequest]):
     "Answers requests by one call of the labeller; sets every result or none"
     codes = np.concatenate([request.codes for request in requests])
-    past = [] if requests[0].past is None else [np.concatenate([request.past for request in requests], axis=1)]
+    past = None if requests[0].past is None else np.concatenate([request.past for request in requests], axis=1)
     self.calls += 1
     self.states += len(codes)
-    hidden = self.loaded.result()(codes, *past)
+    hidden = self.loaded.result()(codes, past)
     if len(hidden) != len(codes) or not np.isfinite(hidden).all():
         raise ValueError("a hidden state is not finite; float32 instead of another dtype may help")
     ends = np.cumsum([len(request.codes) for request in requests])
@@ -208,10 +209,10 @@ def make_app(
 _readers = ThreadPoolExecutor(1, "request")  # one body at a time: while it is parsed, nothing else of Python runs
 
 
-async def _answer_states(batcher: Batcher, labeller, body: bytes, max_states: int) -> JSONResponse:
+async def _answer_states(batcher: Batcher, labeller: Labeller, body: bytes, max_states: int) -> JSONResponse:
     "The vectors of a request's states; raises HTTPException"
     recipe = labeller.recipe
-    sees = getattr(recipe, "text_format", "") == "image"
+    sees = recipe.text_format == "image"
     arguments = (body, recipe.history, max_states, sees)
     states = await asyncio.get_running_loop().run_in_executor(_readers, read_request, *arguments)
     try:

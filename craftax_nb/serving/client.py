@@ -19,6 +19,7 @@ import numpy as np
 from cachetools import LRUCache
 from fastcore.basics import patch
 
+from ..lm.labeller import Labeller
 from ..lm.prompt import observation_texts, require_words
 from ..lm.recipe import Recipe, RecipeError, RecipeMismatch, recipe_from_dict, require_same
 from ..runs.waiting import Waiting, print_error
@@ -65,7 +66,7 @@ class ClientOptions:
     batch: int = 64  # most states a request
 
 # %% ../../nbs/serving/client.ipynb #8748bd7d
-class RemoteLabeller:
+class RemoteLabeller(Labeller):
     "Called with codes, returns their hidden states, which it gets from a label server"
 
     def __init__(
@@ -209,7 +210,7 @@ def _meet(self: RemoteLabeller):
 @patch
 def _require_recipe(self: RemoteLabeller, recipe: Recipe):
     "Raises RecipeMismatch, which names the fields, when the server's recipe is not the one that is needed"
-    needed = self.required or getattr(self, "recipe", None)
+    needed = self.required or self.recipe
     if needed is None or not needed.resolved:
         return
     whose = "the checkpoint" if self.required else "the server so far"

@@ -23,6 +23,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from ..lm.gpus import add_gpu_options, gpu_plan
+from ..lm.labeller import Labeller
 from ..lm.models import ModelError, find_model
 from ..lm.recipe import ORACLE, Recipe, RecipeError, recipe_from_dict
 from ..runs.checkpoints import find_checkpoint
@@ -168,15 +169,15 @@ def _listen(args: argparse.Namespace, token: str) -> socket.socket:
         ) from None
 
 # %% ../../nbs/serving/server.ipynb #aa45629c
-def _load(recipe: Recipe, args: argparse.Namespace):  # Labeller
+def _load(recipe: Recipe, args: argparse.Namespace) -> Labeller:
     "Loads the model and checks it against a plain forward"
     from craftax_nb.lm.extract import open_extractor
-    from craftax_nb.lm.live import Labeller
+    from craftax_nb.lm.live import LocalLabeller
 
     options = dict(backend=args.backend, device=args.device, threads=args.threads, continuations=args.continuations)
     extractor = open_extractor(recipe, check=True, **options, **gpu_plan(args).settings())
     words = args.accept_unrecorded_words
-    return Labeller(extractor.recipe, extractor=extractor, accept_unrecorded_words=words)
+    return LocalLabeller(extractor.recipe, extractor=extractor, accept_unrecorded_words=words)
 
 # %% ../../nbs/serving/server.ipynb #b09ac943
 def _print_address(args: argparse.Namespace, port: int, has_token: bool, model: str) -> None:

@@ -14,37 +14,40 @@ from contextlib import suppress
 import numpy as np
 from fastcore.basics import patch
 
+from ..lm.labeller import Labeller, WrappedLabeller
 from ..lm.recipe import Recipe
 
 # %% auto #0
-__all__ = ['MOST_KEPT', 'load_labeller', 'SharedLabeller', 'Embedder']
+__all__ = ['MakeLabeller', 'MOST_KEPT', 'load_labeller', 'SharedLabeller', 'Embedder']
 
 # %% ../../nbs/widgets/embedder.ipynb #923a1a78
-def load_labeller(recipe: Recipe):
+MakeLabeller = Callable[[Recipe], Labeller]
+
+
+def load_labeller(recipe: Recipe) -> Labeller:
     "The language model of a recipe, loaded on this machine"
-    from craftax_nb.lm.live import Labeller
+    from craftax_nb.lm.live import LocalLabeller
 
     threads = max(1, min(4, (os.cpu_count() or 1) // 2))  # a person waits for it, but half of the cores stay free
-    return Labeller(recipe, threads=threads)
+    return LocalLabeller(recipe, threads=threads)
 
 
-class SharedLabeller:
+class SharedLabeller(WrappedLabeller):
     "A labeller that several threads use, one at a time"
 
-    def __init__(self, labeller, lock):
-        self.labeller = labeller
+    def __init__(self, labeller: Labeller, lock: threading.RLock):
+        super().__init__(labeller)
         self.lock = lock
-        self.recipe = getattr(labeller, "recipe", None)
 
-    def __call__(self, codes: np.ndarray, *past: np.ndarray) -> np.ndarray:
-        "Hidden states of codes, as `lm.live.Labeller` gives them"
+    def __call__(self, codes: np.ndarray, past: np.ndarray | None = None) -> np.ndarray:
+        "Hidden states of codes"
         with self.lock:
-            return self.labeller(codes, *past)
+            return self.labeller(codes, past)
 
-    def of_texts(self, texts: list[str]) -> np.ndarray:
+    def encode(self, texts: list[str]) -> np.ndarray:
         "Hidden states of texts"
         with self.lock:
-            return self.labeller.of_texts(texts)
+            return self.labeller.encode(texts)
 
 # %% ../../nbs/widgets/embedder.ipynb #7006785e
 MOST_KEPT = 5000  # hidden states
@@ -56,7 +59,7 @@ class Embedder:
     def __init__(
         self,
         arrived: Callable,  # () -> None, called when a hidden state, or an error, has come
-        make_labeller: Callable = load_labeller,  # recipe -> an object with a method `of_texts(texts) -> (n, dim)`
+        make_labeller: MakeLabeller = load_labeller,
     ):
         self.arrived = arrived
         self.make_labeller = make_labeller
@@ -119,7 +122,7 @@ def _work(self: Embedder) -> None:
         if (recipe.hash, text) in self.vectors:  # it was wanted again while the model was reading it
             continue
         try:
-            self.vectors[recipe.hash, text] = self.labeller(recipe).of_texts([text])[0]
+            self.vectors[recipe.hash, text] = self.labeller(recipe).encode([text])[0]
         except Exception as e:  # whatever a missing or broken model raises is shown
             self.errors[recipe.hash, text] = str(e) or type(e).__name__
         self.news = True

@@ -13,6 +13,8 @@ import numpy as np
 from fastcore.basics import patch
 from markupsafe import Markup
 
+from ..lm.labeller import Labeller
+from ..lm.recipe import Recipe
 from ..play.types import Record, to_episode
 from ..probing.branch import PLAY_COLUMNS, Branches, branch
 from ..runs.markup import tag
@@ -94,7 +96,7 @@ class Future(widgets.VBox):
     def __init__(
         self,
         played: Callable,  # (Record, Agent) -> None, when an episode was played here
-        labeller: Callable,  # recipe -> a labeller
+        labeller: Callable[[Recipe], Labeller],
         standing: Callable,  # (number of the reading, whether for the edited state) -> `Standing`: memory, hidden state
     ):
         self.played = played

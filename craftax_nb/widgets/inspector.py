@@ -5,7 +5,7 @@
 # %% ../../nbs/widgets/inspector.ipynb #021c1d9e
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -26,7 +26,7 @@ __all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'chosen_epi
 # %% ../../nbs/widgets/inspector.ipynb #29f26455
 from .board import Board
 from .editor import Editing, Editor, encode_state
-from .embedder import load_labeller
+from .embedder import MakeLabeller, load_labeller
 from .expect import Expect
 from .future import Future
 from .keep import Keep
@@ -111,7 +111,7 @@ class Inspector(widgets.VBox):
         step: int = 0,
         folder: str | Path = "runs/inspector",
         suite: str | Path = "runs/suites/inspector",
-        labeller: Callable = load_labeller,
+        labeller: MakeLabeller = load_labeller,
     ):
         check_games(dataset.env_name, agents)
         self.dataset, self.agents, self.gamma = dataset, list(agents), gamma

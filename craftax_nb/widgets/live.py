@@ -16,9 +16,10 @@ import jax
 import numpy as np
 
 from ..data.dataset import Dataset
+from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.episodes import EpisodePlayer
-from ..play.reader import Reader
+from ..play.questions import Reader
 from ..play.types import Record, episode_steps, join_steps, to_episode
 from ..probing.bases import is_random_key, leaf_array
 from ..runs.checkpoints import sample_folder
@@ -40,7 +41,7 @@ def play_here(
     world: World,
     seed: int = 0,
     max_steps: int = 500,  # then it is cut; a state of Craftax is 0.3 MB
-    labeller: Callable | None = None,  # codes (1, width), past -> (1, hidden_dim); for agents that read hidden states
+    labeller: Labeller | None = None,  # for agents that read hidden states
     progress: Callable = lambda step: None,  # called with the number of each step
 ) -> Record:  # (T, ...) of one episode, with its T + 1 states
     "Plays one episode and keeps every state; ValueError where an agent that reads hidden states has no labeller"

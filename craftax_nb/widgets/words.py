@@ -15,6 +15,7 @@ from fastcore.basics import patch
 from markupsafe import Markup
 
 from ..lm.cadence import cadence_words
+from ..lm.labeller import Labeller
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
 from ..nets.hidden import Aged
@@ -75,7 +76,7 @@ class Words(widgets.VBox):
     def __init__(
         self,
         changed: Callable,  # () -> None, when the agents read another hidden state
-        make_labeller: Callable = load_labeller,  # recipe -> an object with a method `of_texts(texts) -> (n, dim)`
+        make_labeller: Callable[[Recipe], Labeller] = load_labeller,
     ):
         self.changed = changed
         self.embedder = Embedder(self._arrived, make_labeller)

@@ -20,7 +20,7 @@ from .layout import CLASSIC, FULL, ObsSpec
 from .names import SHIFT_NAMES
 
 # %% auto #0
-__all__ = ['LOW', 'MORE_SPAWNS', 'SHIFTS', 'Shift', 'ShiftedWorld', 'check_shifts', 'shifted', 'ShiftedWords', 'words_of']
+__all__ = ['LOW', 'MORE_SPAWNS', 'SHIFTS', 'Shift', 'ShiftedWorld', 'check_shifts', 'shifted']
 
 # %% ../../nbs/world/shifts.ipynb #a816878a
 @dataclass(frozen=True)
@@ -193,29 +193,9 @@ def shifted(
     return ShiftedWorld(**settings, shifts=names) if names else World(**settings)
 
 # %% ../../nbs/world/shifts.ipynb #08698214
-class ShiftedWords:
-    "A labeller for a `ShiftedWorld`: it gets codes in which blocks have the names that the shifts' words give them"
-
-    def __init__(
-        self,
-        labeller: Callable,  # codes (n, width) [, past (history, n, width)] -> (n, dim)
-        world: ShiftedWorld,
-    ):
-        observed, spoken = (
-            [getattr(SHIFTS[name], place) for name in world.shifts] for place in ("observation", "words")
-        )
-        self.labeller = labeller
-        self.spec = world.spec
-        self.table = _names_table(self.spec, [*reversed(observed), *spoken])
-
-    def __call__(self, codes: np.ndarray, *past: np.ndarray) -> np.ndarray:
-        "Hidden states of the words about these observations"
-        return self.labeller(*(_renamed(self.spec, np.asarray(x), self.table) for x in (codes, *past)))
-
-    def __getattr__(self, name: str):
-        return getattr(self.__dict__["labeller"], name)  # its recipe and width
-
-# %% ../../nbs/world/shifts.ipynb #e5fb5cc7
-def words_of(world: World, labeller: Callable | None) -> Callable | None:
-    "The labeller to use in this game: `ShiftedWords` around it in a shifted one, else the labeller itself"
-    return ShiftedWords(labeller, world) if labeller and getattr(world, "shifts", ()) else labeller
+@patch
+def spoken(self: ShiftedWorld, codes: np.ndarray) -> np.ndarray:
+    "Codes of what the player sees, in which blocks have the names that the shifts' words give them"
+    observed = [SHIFTS[name].observation for name in self.shifts]
+    words = [SHIFTS[name].words for name in self.shifts]
+    return _renamed(self.spec, np.asarray(codes), _names_table(self.spec, [*reversed(observed), *words]))
