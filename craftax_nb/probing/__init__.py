@@ -20,9 +20,11 @@ states; tables, curves and a sentence follow.
 11. probing.linear: linear probes of layers, with a control
 12. probing.novelty: a warning for unfamiliar states
 13. probing.foresight: planted causes, and what a world model imagines
-14. probing.conclusions: one sentence a question
-15. probing.report: `probes.parquet`, `report.html`, `check_suites`
-16. probing.job: the job `probe_values`
+14. probing.plan: what the job asks about
+15. probing.conclusions: one sentence a question
+16. probing.report: `probes.parquet`, `report.html`, `check_suites`
+17. probing.job: the job `probe_values`
+18. probing.settings: the parameters of probe_values
 
 ## Who calls it
 

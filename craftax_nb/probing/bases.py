@@ -73,12 +73,12 @@ def is_random_key(x) -> bool:
     "Whether an array is one of JAX's typed random keys"
     return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
-
+# %% ../../nbs/probing/bases.ipynb #42462a54
 def leaf_array(leaf) -> np.ndarray:
     "A leaf of a state in numpy; a random key as the integers that it is made of"
     return np.asarray(jax.random.key_data(leaf) if is_random_key(leaf) else leaf)
 
-
+# %% ../../nbs/probing/bases.ipynb #86832e9e
 def state_arrays(
     state,  # one environment's state, or a code (width,) uint8
 ) -> dict[str, np.ndarray]:
@@ -180,11 +180,11 @@ class PredicateError(ValueError):
     "A predicate that can't be understood; the message names the part and what there is instead"
 
 # %% ../../nbs/probing/bases.ipynb #333e3117
-def _unknown(name: str, known: Sequence[str], problem: str) -> PredicateError:
+def _unknown(name: str, vocabulary: Sequence[str], problem: str) -> PredicateError:
     "The error for an unknown name, with the names that are close to it"
-    if close := difflib.get_close_matches(name, known, 3, 0.5):
+    if close := difflib.get_close_matches(name, vocabulary, 3, 0.5):
         return PredicateError(f"{name!r} is {problem}; did you mean {' or '.join(close)}?")
-    names = [n for n in known if not n.startswith("unused")]
+    names = [n for n in vocabulary if not n.startswith("unused")]
     there = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     short = name if len(name) < 60 else f"{name[:40]}…"
     return PredicateError(f"{short!r} is {problem}; there are {there}")
@@ -206,12 +206,12 @@ def _things_on_tiles(
     if name in spec.item_names:
         return (parts.items.reshape(n, -1) == spec.item_names.index(name)).astype(int)
     mobs = ENEMIES[spec] if name == "enemy" else [name.replace("_", " ")]
-    wanted = [spec.mob_names.index(mob) for mob in mobs if mob in spec.mob_names]
-    if not wanted:
+    mob_ids = [spec.mob_names.index(mob) for mob in mobs if mob in spec.mob_names]
+    if not mob_ids:
         mob_names = [mob.replace(" ", "_") for mob in spec.mob_names]
         raise _unknown(name, ["enemy", *mob_names, *spec.block_names, *spec.item_names], "nothing that can be in view")
     out = np.zeros((n, spec.tiles), int)
-    row, slot = np.nonzero((parts.mob_tile != EMPTY) & np.isin(parts.mob_id, wanted))
+    row, slot = np.nonzero((parts.mob_tile != EMPTY) & np.isin(parts.mob_id, mob_ids))
     np.add.at(out, (row, parts.mob_tile[row, slot]), 1)
     return out
 
@@ -225,7 +225,7 @@ def nearest_steps(
     steps = np.abs(np.indices(parts.spec.map_shape).reshape(2, -1) - middle).sum(0)
     return np.where(_things_on_tiles(parts, name) > 0, steps, np.inf).min(1)
 
-
+# %% ../../nbs/probing/bases.ipynb #beb13001
 def _count(parts: Unpacked, name: str) -> np.ndarray:
     "How many things of this name are in view"
     return _things_on_tiles(parts, name).sum(1)
@@ -296,8 +296,8 @@ def _comparison(node: ast.Compare, parts: Unpacked) -> np.ndarray:  # (n,) bool
                 "expected <, <=, >, >=, ==, != between numbers, or `x in view`"
             )
     sides = [_number(side, parts) for side in (node.left, *node.comparators)]
-    held = [COMPARISONS[type(op)](a, b) for op, a, b in zip(node.ops, sides[:-1], sides[1:], strict=True)]
-    return np.broadcast_to(np.logical_and.reduce(held), (len(parts.blocks),))
+    results = [COMPARISONS[type(op)](a, b) for op, a, b in zip(node.ops, sides[:-1], sides[1:], strict=True)]
+    return np.broadcast_to(np.logical_and.reduce(results), (len(parts.blocks),))
 
 # %% ../../nbs/probing/bases.ipynb #8ff0758b
 def holds(

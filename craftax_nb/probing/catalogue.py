@@ -110,12 +110,11 @@ def factorial(
     expected: int,  # sign of the interaction that a sane player would expect; 0: none
     prepare: tuple[Edit, ...] = (),
     needs: str = "",
-    sides: tuple[str, ...] = SIDES,
 ) -> Factorial:
     "A suite of two changes, alone and together"
     levels = {BOTH: (*first, *second), FIRST: first, SECOND: second}
     x = "1 the first, 2 the second, 3 both"
-    return Factorial(name, question, x, levels, 0, prepare, needs, sides, expected)
+    return Factorial(name, question, x, levels, 0, prepare, needs, SIDES, expected)
 
 # %% ../../nbs/probing/catalogue.ipynb #ee2f918f
 def _zombie_factorials(spec: ObsSpec) -> list[Factorial]:
@@ -161,20 +160,20 @@ def suites(
     spec = ObsSpec.of(env_name)
     parts = _creatures(), _numbers(), _things(spec), _zombie_factorials(spec), _supply_factorials(spec)
     there = {suite.name: suite for part in parts for suite in part}
-    chosen = {}
+    selection = {}
     for name in [part.strip() for part in names.split(",") if part.strip()]:
         if name.endswith(".json"):
-            chosen |= {s.name: s for s in read_suites(name)}
+            selection |= {s.name: s for s in read_suites(name)}
         elif name in ("all", "core"):
-            chosen |= {n: s for n, s in there.items() if name == "all" or n in CORE}
+            selection |= {n: s for n, s in there.items() if name == "all" or n in CORE}
         elif name in there:
-            chosen[name] = there[name]
+            selection[name] = there[name]
         elif name not in CORE:  # the ladder, in Classic
-            known = ", ".join(there)
-            raise ValueError(f"there is no suite {name!r}; there are all, core, {known}, or a .json file of your own")
-    if not chosen:
+            options = f"all, core, {', '.join(there)}"
+            raise ValueError(f"there is no suite {name!r}; there are {options}, or a .json file of your own")
+    if not selection:
         raise ValueError(f"{names!r} names no suite of {env_name}; there are all, core, {', '.join(there)}")
-    return tuple(chosen.values())
+    return tuple(selection.values())
 
 # %% ../../nbs/probing/catalogue.ipynb #fb0ba51a
 def _edits(rows) -> tuple[Edit, ...]:

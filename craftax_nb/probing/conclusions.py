@@ -48,19 +48,19 @@ LEAST_STATES = 10  # states with changed texts that a conclusion needs
 def words_sentences(
     table: pd.DataFrame,  # from `probing.language.language_table`; may be empty
 ) -> list[str]:  # one for each agent that reads hidden states
-    "How far V moves when the text alone says that something changed, and when the observation alone does"
+    "How far V moves when the text alone is changed, and when the observation alone is"
     sentences = []
     for agent, part in table.groupby("agent", sort=False) if len(table) else ():
         mean = part.groupby("what")["|dV|"].mean()
         if TEXT_ONLY not in mean or not mean.get(TRUE_CHANGE, 0) > 0:
             continue
-        words = mean[TEXT_ONLY] / mean[TRUE_CHANGE]
-        seen = mean[OBSERVATION_ONLY] / mean[TRUE_CHANGE]
+        text_share = mean[TEXT_ONLY] / mean[TRUE_CHANGE]
+        observation_share = mean[OBSERVATION_ONLY] / mean[TRUE_CHANGE]
         states = int(part["bases"].max())
         few = f" Too small to conclude: {states} states, {LEAST_STATES} are needed." if states < LEAST_STATES else ""
         sentences.append(
-            f"A text that is false about the state moves V of {agent} by {words:.0%} of what a true change does, "
-            f"an observation that is false by {seen:.0%}.{few}"
+            f"A text that is false about the state moves V of {agent} by {text_share:.0%} of what a true change does, "
+            f"an observation that is false by {observation_share:.0%}.{few}"
         )
     return sentences
 
@@ -70,23 +70,26 @@ def measured_labellers(
     labellers: Mapping[str, Labeller],  # by the name of each agent that reads hidden states
 ) -> dict[str, Labeller]:
     "The labellers; their answers are compared with the labels that their agents were trained on, if these are at hand"
-    known = {name: known_labels(agents[name]) for name in labellers}
-    return {name: MeasuredLabeller(x, known[name]) if known[name] else x for name, x in labellers.items()}
+    training_labels = {name: known_labels(agents[name]) for name in labellers}
+    return {
+        name: MeasuredLabeller(x, training_labels[name]) if training_labels[name] else x
+        for name, x in labellers.items()
+    }
 
 # %% ../../nbs/probing/conclusions.ipynb #2fb047d1
 def familiarity_part(
     labellers: Mapping[str, Labeller],  # from `measured_labellers`
 ) -> Part | None:  # None where nothing was measured
     "A part of the report: how unusual the hidden states were that the labellers gave since the last call"
-    taken = {name: x.take() for name, x in labellers.items() if isinstance(x, MeasuredLabeller)}
-    taken = {name: percentiles for name, percentiles in taken.items() if len(percentiles)}
-    if not taken:
+    by_agent = {name: x.take() for name, x in labellers.items() if isinstance(x, MeasuredLabeller)}
+    by_agent = {name: percentiles for name, percentiles in by_agent.items() if len(percentiles)}
+    if not by_agent:
         return None
     lines = [
         f"{name}: {np.mean(x > 99):.0%} of {len(x):,} hidden states lie farther from its training labels than 99 % of "
         f"these do from each other (expected 1 %). {unfamiliar_warning(x)}".strip()
-        for name, x in taken.items()
+        for name, x in by_agent.items()
     ]
-    figure = plot_familiarity(taken)
+    figure = plot_familiarity(by_agent)
     section = Section("Were the hidden states like those of training?", "\n".join(lines), [figure])
     return Part(section, {"familiarity": figure}, {})

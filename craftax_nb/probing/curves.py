@@ -107,8 +107,8 @@ def shares(
     if not len(verdict):
         return pd.DataFrame()
     rows = []
-    asked = verdict[verdict["expected"] != ""]
-    for (agent, hidden, kind), part in asked.groupby(["agent", "hidden", "base"], sort=False):
+    with_sign = verdict[verdict["expected"] != ""]
+    for (agent, hidden, kind), part in with_sign.groupby(["agent", "hidden", "base"], sort=False):
         right = int(part["sign as expected"].astype(bool).sum())
         low, high = map(float, rate_interval(right, len(part)))
         row = {"agent": agent, "hidden": hidden, "base": kind, "suites": len(part), "sign as expected": right}
@@ -251,10 +251,10 @@ def plot_actions(
     "Mean change of each action's probability, or advantage, at the strongest level of each suite"
     rows = answers.rows
     values = 100 * answers.policy if advantage is None else advantage
-    asked = (rows["agent"] == agent) & (rows["hidden"] == hidden)
+    own = (rows["agent"] == agent) & (rows["hidden"] == hidden)
     changes = {}
     for suite in [s for s in suites if not isinstance(s, Factorial)]:
-        at = np.flatnonzero(asked & (rows["suite"] == suite.name) & (rows["level"] == suite.levels[0]))
+        at = np.flatnonzero(own & (rows["suite"] == suite.name) & (rows["level"] == suite.levels[0]))
         change = values[at] - values[answers.reference[at]]
         change = change[~np.isnan(change).any(1)]
         if len(change):

@@ -36,10 +36,10 @@ def put_ahead(
     ahead: int = 1,  # tiles from the player
     heading: str = "",  # of a projectile: "at" the player, "past" or "away"
 ) -> Edit:
-    "An edit that puts a mob, block or item so many tiles ahead of the player"
+    "An edit that puts a mob, block or item some tiles ahead of the player"
     return Edit("put", what, ahead, heading)
 
-
+# %% ../../nbs/probing/edits.ipynb #de3aec5c
 def set_to(
     name: str,  # of a number of the state
     value: float | str,  # "ahead" for a direction
@@ -52,7 +52,7 @@ def clear() -> Edit:
     "An edit that removes every creature and projectile"
     return Edit("clear")
 
-
+# %% ../../nbs/probing/edits.ipynb #8275f279
 def hide(
     what: str,  # a block, or "ladder_down"
 ) -> Edit:
@@ -102,11 +102,13 @@ def hide_ladder(
 ):  # the new state
     "Moves a ladder down that is in view to the nearest tile out of view; EditError where no tile can hold it"
     state, spec, floor = opened(state)
-    (height, width), (r, c) = spec.map_shape, state.player_position
+    height, width = spec.map_shape
+    r, c = state.player_position
     if not _in_view(spec, state.down_ladders[floor] - (r, c)):
         return state
     rows, columns = np.indices(state.map[floor].shape)
-    rows, columns = (rows - r).ravel(), (columns - c).ravel()
+    rows = (rows - r).ravel()
+    columns = (columns - c).ravel()
     steps = np.abs(rows) + np.abs(columns)
     unseen = np.flatnonzero((np.abs(rows) > height // 2) | (np.abs(columns) > width // 2))
     for i in unseen[np.argsort(steps[unseen], kind="stable")]:

@@ -19,7 +19,8 @@ from ..play.engine import play_on_host, start_slots
 from ..play.episodes import episode_keys
 from .bases import encode_states
 from .edits import SIDES, Edit, clear, edited, put_ahead, set_to
-from .job import Part, Study
+from .job import Part
+from .plan import ProbePlan
 from .report import Section
 from .suites import Probe
 from ..world.codes import unpack
@@ -39,7 +40,7 @@ class Cause(NamedTuple):
     prepare: tuple[Edit, ...]  # made in both copies
     plant: tuple[Edit, ...]  # made in one of them
 
-
+# %% ../../nbs/probing/foresight.ipynb #35fa6992
 WELL = (clear(), set_to("health", 9), set_to("food", 9), set_to("drink", 9), set_to("energy", 9))
 CAUSES = {
     "an arrow's hit": Cause("health", WELL, (put_ahead("arrow", 2, "at"),)),
@@ -75,7 +76,7 @@ class Idle(struct.PyTreeNode):
     def act(self, key, codes, hidden_state, memory, first):
         return np.zeros(len(codes), np.int32), {}, memory
 
-
+# %% ../../nbs/probing/foresight.ipynb #8425c99d
 def idle_codes(
     world: World,
     states: Sequence,  # n states
@@ -89,12 +90,12 @@ def idle_codes(
     together = jax.tree.map(lambda x: x[np.repeat(np.arange(n), plays)], stack(states))
     keys = episode_keys(seed, np.tile(np.arange(plays), n))
     slots = start_slots(idle, together, keys, world=world)
-    seen = []
+    codes = []
     for _ in range(steps):
         if np.asarray(slots.alive).any():
             slots, _ = play_on_host(idle, slots, 1, steps + 1, world=world)
-        seen.append(np.asarray(slots.codes))
-    return np.stack(seen, 1).reshape(n, plays, steps, -1)
+        codes.append(np.asarray(slots.codes))
+    return np.stack(codes, 1).reshape(n, plays, steps, -1)
 
 # %% ../../nbs/probing/foresight.ipynb #9dae089b
 def imagined_codes(
@@ -119,7 +120,7 @@ def number_of(codes: np.ndarray, name: str) -> np.ndarray:
     "A number of the state by its name, for all but the last axis"
     return np.asarray(unpack(codes.reshape(-1, codes.shape[-1])).scalar(name), float).reshape(codes.shape[:-1])
 
-
+# %% ../../nbs/probing/foresight.ipynb #e4ecfd33
 def effects(
     name: str,  # of the number
     planted: np.ndarray,  # (2 n,) the number in the states as they are planted: without and with the cause, in turn
@@ -164,7 +165,7 @@ def surprise_table(
     dataset: Dataset,
     rows: np.ndarray,  # (n,) transitions, the bases
     probes: Sequence[Probe],  # those of kind "data" count
-    bases: int = 4,  # so many of the bases
+    bases: int = 4,  # how many of the bases
 ) -> pd.DataFrame:  # a row for each suite: suite, reference, edited (nats)
     "Mean surprise at references and at edited states, in nats, after the episode that came before each"
     measured = []
@@ -183,21 +184,21 @@ def surprise_table(
 
 # %% ../../nbs/probing/foresight.ipynb #88d24fd5
 def foresight_part(
-    study: Study,
+    plan: ProbePlan,
     states: int = 4,  # from play, in which causes are planted
     seed: int = 0,
 ) -> Part | None:  # None where no agent has a world model over codes
     "A part of the report: which planted effects the world models foresee, and what surprises them"
-    models = {name: agent for name, agent in study.agents.items() if agent.spec.size and not agent.spec.frames}
+    models = {name: agent for name, agent in plan.agents.items() if agent.spec.size and not agent.spec.frames}
     if not models:
         return None
-    first = study.states[:states]
-    rows = [foreseen_table(agent, study.world, first, seed=seed).assign(agent=name) for name, agent in models.items()]
+    first = plan.states[:states]
+    rows = [foreseen_table(agent, plan.world, first, seed=seed).assign(agent=name) for name, agent in models.items()]
     tables = {"foreseen": pd.concat(rows)}
-    strongest = study.strongest
-    probes = [p for p in study.probes if p.level in (None, strongest.get(p.suite))]
-    if study.dataset is not None:
-        parts = [surprise_table(a, study.dataset, study.rows, probes).assign(agent=name) for name, a in models.items()]
+    strongest = plan.strongest
+    probes = [p for p in plan.probes if p.level in (None, strongest.get(p.suite))]
+    if plan.dataset is not None:
+        parts = [surprise_table(a, plan.dataset, plan.rows, probes).assign(agent=name) for name, a in models.items()]
         tables["surprise"] = pd.concat(parts)
     text = (
         "Causes that are planted in states from play: their effect in the game and as imagined, by doing nothing. "

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,121 +14,32 @@ import pandas as pd
 from IPython.display import Markdown, display
 from PIL import Image
 
-from ..data.dataset import Dataset, load_dataset
-from ..evaluation.agents import common_world
 from ..labelling.store import LabelError, load_labels
 from ..lm.labeller import Labeller
-from ..nets.agent import Agent, check_have_values, random_agent
-from ..play.episodes import sample_states
+from ..nets.agent import Agent
 from .agreement import agreement, calibration, changes, plot_calibration, plot_changes
-from .bases import encode_states, find_states
+from .bases import encode_states
 from .branch import branch
-from .catalogue import saved_probes, suites
 from .curves import interactions, plot_actions, plot_curves, plot_interactions, shares, verdicts
 from .language import language_table, plot_language, text_effects
 from .linear import cka_table, labelled_rows, last_layers, linear_table, plot_cka, plot_probes
 from .novelty import Novelty
+from .plan import ProbePlan
 from .report import Section
-from .suites import Probe, Suite, expand_all
+from .suites import Probe, Suite
 from .values import Answers
 from ..runs.files import show_path
 from ..runs.markup import as_markdown
 from ..world.draw import draw
-from ..world.env import World
 
 # %% auto #0
-__all__ = ['BASE_KINDS', 'Study', 'choose', 'with_probes', 'Part', 'keep_part', 'bases_part', 'frame_grid', 'curve_parts',
-           'verdict_parts', 'interaction_part', 'action_part', 'file_name', 'language_part', 'branch_part',
-           'linear_part', 'novelty_of', 'novelty_text']
-
-# %% ../../nbs/probing/job.ipynb #e4cbb84a
-@dataclass(frozen=True, eq=False)
-class Study:
-    "Agents, suites, bases, and the probes made of them"
-
-    agents: Mapping[str, Agent]
-    suites: tuple[Suite, ...]  # that of saved states is the last
-    labelled: frozenset[str] | None = None  # suites that agents with hidden states are asked about; None: all
-    saved: tuple[Probe, ...] = ()  # probes of saved states
-    dataset: Dataset | None = None
-    rows: np.ndarray | None = None  # transitions of the data set that are bases
-    states: Sequence = ()  # bases from play, states of the environment
-    probes: Sequence[Probe] = ()
-    about: str = ""  # where the bases come from
-
-    world = property(lambda self: common_world(self.agents))
-
-    @property
-    def strongest(self) -> dict[str, float]:
-        "The strongest level of each suite"
-        return {suite.name: suite.levels[0] for suite in self.suites}
-
-# %% ../../nbs/probing/job.ipynb #da12f906
-def choose(
-    agents: Mapping[str, Agent],
-    suite_names: str = "all",  # as `probing.catalogue.suites` takes them
-    labelled_suites: str = "all",  # what agents with hidden states are asked about
-    data: str = "",  # a data set; "": none
-    predicate: str = "",  # what must be true of its states
-    data_bases: int = 16,  # how many of its states are bases
-    saved: str = "",  # a folder of saved states; "": none
-    seed: int = 0,
-) -> Study:  # without bases from play and without probes
-    "Loads what the parameters name; ValueError, one sentence, where they don't fit together"
-    env_name = common_world(agents).env_name
-    check_have_values(agents.values())
-    chosen, labelled = suites(env_name, suite_names), None
-    if labelled_suites != "all":
-        labelled = frozenset([s.name for s in suites(env_name, labelled_suites)] + ["saved"])
-    study = Study(agents, chosen, labelled)
-    if data:
-        dataset = load_dataset(data)
-        if dataset.env_name != env_name:
-            raise ValueError(
-                f"data: {data} is of {dataset.env_name}, the agents play {env_name}; give another data set"
-            )
-        study = replace(study, dataset=dataset, rows=find_states(dataset, predicate, data_bases, seed=seed))
-    if saved:
-        suite, probes = saved_probes(saved, env_name)
-        study = replace(study, suites=(*chosen, suite), saved=tuple(probes))
-    return study
-
-# %% ../../nbs/probing/job.ipynb #5c92dd07
-def with_probes(
-    study: Study,  # from `choose`
-    bases: int = 16,  # states from play
-    base_steps: int = 50,  # steps played before a base is taken
-    meadows: int = 4,  # of so many bases, a variant on a bare meadow too
-    base_policy: str = "checkpoint",  # who plays: "checkpoint": the first agent without hidden states; or "random"
-    predicate: str = "",  # of the data set's bases, for the text
-    seed: int = 0,
-) -> Study:
-    "The study with bases from play, and the probes on all bases; ValueError where too few players live that long"
-    plain = [name for name, agent in study.agents.items() if not agent.spec.hidden_dim]
-    if plain and base_policy == "checkpoint":
-        player_name, player = plain[0], study.agents[plain[0]]
-    else:
-        player_name = "random"
-        player = random_agent(study.world, study.agents[plain[0]].spec if plain else None)
-    states = sample_states(player, study.world, bases, base_steps, seed)
-    about = f"{len(states)} states after {base_steps} steps of {player_name}"
-    if study.dataset:
-        about += f", {len(study.rows)} of {show_path(study.dataset.folder)}{f' where {predicate}' if predicate else ''}"
-    return replace(study, states=states, about=about, probes=_probes(study, states, meadows))
-
-# %% ../../nbs/probing/job.ipynb #b8082c16
-def _probes(study: Study, states: Sequence, meadows: int) -> list[Probe]:
-    "The probes on bases from play, then on those of the data set, then the saved ones"
-    own_suites = study.suites[: len(study.suites) - bool(study.saved)]
-    probes = expand_all(own_suites, states, meadows)
-    if study.dataset:
-        probes += expand_all(own_suites, list(study.dataset.codes(study.rows)), kind="data")
-    return [*probes, *study.saved]
+__all__ = ['BASE_KINDS', 'Part', 'keep_part', 'bases_part', 'frame_grid', 'curve_parts', 'verdict_parts', 'interaction_part',
+           'action_part', 'file_name', 'language_part', 'branch_part', 'linear_part', 'novelty_of', 'novelty_text']
 
 # %% ../../nbs/probing/job.ipynb #e0173afa
 @dataclass(frozen=True, eq=False)
 class Part:
-    "A section of the report, and what is saved beside it"
+    "A section of the report, and the figures and tables that are saved with it"
 
     section: Section
     figures: Mapping[str, plt.Figure]  # file's name -> figure
@@ -146,14 +57,14 @@ def keep_part(run, part: Part) -> Section:
     return part.section
 
 # %% ../../nbs/probing/job.ipynb #3728269c
-def bases_part(study: Study) -> Part:
+def bases_part(plan: ProbePlan) -> Part:
     "A part of the report: where the bases come from, how many each suite has, and each suite's strongest level drawn"
-    references = [(p.suite, p.kind) for p in study.probes if p.level is None]
+    references = [(p.suite, p.kind) for p in plan.probes if p.level is None]
     counts = pd.DataFrame(references, columns=["suite", "base"]).value_counts().unstack(fill_value=0)
-    first = {(p.suite, p.level): p.state for p in reversed(study.probes)}
-    pictured = {name: first[name, level] for name, level in study.strongest.items() if (name, level) in first}
-    order = "In reading order: " + ", ".join(f"{name} at {study.strongest[name]:g}" for name in pictured)
-    text = f"{study.about}; {len(study.probes)} probes. The table counts the bases of each suite.\n{order}"
+    first = {(p.suite, p.level): p.state for p in reversed(plan.probes)}
+    pictured = {name: first[name, level] for name, level in plan.strongest.items() if (name, level) in first}
+    order = "In reading order: " + ", ".join(f"{name} at {plan.strongest[name]:g}" for name in pictured)
+    text = f"{plan.description}; {len(plan.probes)} probes. The table counts the bases of each suite.\n{order}"
     images = [frame_grid(list(pictured.values()))] if pictured else []
     return Part(Section("Bases", text, images, [counts.reset_index()], folded=True), {}, {})
 
@@ -228,15 +139,16 @@ def interaction_part(
 # %% ../../nbs/probing/job.ipynb #30e20e54
 def action_part(
     answers: Answers,
-    study: Study,
+    plan: ProbePlan,
     advantage: np.ndarray,  # (rows, actions), from `action_advantages`
 ) -> Part:
     "A part of the report: how each policy and its advantages change at the strongest level of each suite"
     figures = {}
-    for name, agent in study.agents.items():
-        hidden, file = "real" if agent.recipe else "none", file_name(name)
+    for name, agent in plan.agents.items():
+        hidden = "real" if agent.recipe else "none"
+        file = file_name(name)
         for what, values in (("policy", None), ("advantage", advantage)):
-            figure = plot_actions(answers, study.suites, name, hidden, values)
+            figure = plot_actions(answers, plan.suites, name, hidden, values)
             if figure is not None:
                 figures[f"{what}_{file}"] = figure
     text = (
@@ -245,75 +157,78 @@ def action_part(
     )
     return Part(Section("What the policy does about it", text, list(figures.values())), figures, {})
 
-
+# %% ../../nbs/probing/job.ipynb #b7835dea
 def file_name(agent: str) -> str:
     "An agent's name as a part of a file's name"
     return agent.strip("/").replace("/", "_")
 
 # %% ../../nbs/probing/job.ipynb #42d2395e
 def language_part(
-    study: Study,
+    plan: ProbePlan,
     labellers: Mapping[str, Labeller],  # by agent's name
     count: int,  # states; half of them from the data set, if there is one
     seed: int = 0,
 ) -> Part | None:  # None where no agent reads hidden states, or fewer than two states are asked about
     "A part of the report: how V moves when the text, the observation or both change, or the hidden state is swapped"
-    from_data = count // 2 if study.dataset else 0
-    codes = encode_states(study.states[: count - from_data]) if count and len(study.states) else np.zeros((0, 0))
+    from_data = count // 2 if plan.dataset else 0
+    codes = encode_states(plan.states[: count - from_data]) if count and len(plan.states) else np.zeros((0, 0))
     if from_data:
-        codes = np.concatenate([codes, study.dataset.codes(study.rows[:from_data])])
+        codes = np.concatenate([codes, plan.dataset.codes(plan.rows[:from_data])])
     if not labellers or len(codes) < 2:
         return None
-    table = language_table(text_effects(study.agents, codes, labellers, seed=seed))
+    table = language_table(text_effects(plan.agents, codes, labellers, seed=seed))
     figure = plot_language(table)
     text = (
         f"{len(codes)} states, {len(codes) - from_data} from play and {from_data} from the data set. "
-        "Of the true change: |dV| beside that of the same change made in both; of a swap, beside the mean true change."
+        "Of the true change: |dV| over that of the same change made in both; for a swap, over the mean of true changes."
     )
     section = Section("Do the words matter?", text, [figure], [table], folded=True)
     return Part(section, {"language": figure}, {"language": table})
 
 # %% ../../nbs/probing/job.ipynb #6e571650
 def branch_part(
-    study: Study,
+    plan: ProbePlan,
     labellers: Mapping[str, Labeller],
     rollouts: int,  # plays from each state, at least 2
     max_steps: int,  # of each play
-    bases: int,  # from play, so many of them
+    bases: int,  # how many of those from play
     seed: int = 0,
 ) -> Part:
     "A part of the report: whether the mean return of plays from references and strongest levels changes as V does"
-    agreements, calibrations, by_suite, figures = [], [], [], {}
-    for name, agent in study.agents.items():
-        probes = _branched(study, agent, bases)
-        played = branch(agent, study.world, [p.state for p in probes], rollouts, max_steps, seed, labellers.get(name))
+    agreements = []
+    calibrations = []
+    by_suite = []
+    figures = {}
+    for name, agent in plan.agents.items():
+        probes = _branched(plan, agent, bases)
+        plays = branch(agent, plan.world, [p.state for p in probes], rollouts, max_steps, seed, labellers.get(name))
         references = {(p.suite, p.base): i for i, p in enumerate(probes) if p.level is None}
-        moved = changes(played, [references[p.suite, p.base] for p in probes], base=[p.base for p in probes])
-        agreements.append({"agent": name, **agreement(moved, played)})
-        calibrations.append({"agent": name, **calibration(played)})
-        by_suite.append(_moved_by_suite(moved, probes).assign(agent=name))
-        figures[f"branch_{file_name(name)}"] = _branch_figure(played, moved, name)
+        change = changes(plays, [references[p.suite, p.base] for p in probes], base=[p.base for p in probes])
+        agreements.append({"agent": name, **agreement(change, plays)})
+        calibrations.append({"agent": name, **calibration(plays)})
+        by_suite.append(_changes_by_suite(change, probes).assign(agent=name))
+        figures[f"branch_{file_name(name)}"] = _branch_figure(plays, change, name)
     columns = ["agent", "suite", "bases", "dV", "dMC", "significant"]
     tables = {"branch": pd.DataFrame(agreements), "branch_suites": pd.concat(by_suite)[columns]}
     text = (
-        f"{rollouts} plays of at most {max_steps} steps from each reference and strongest level; V stands for what "
+        f"{rollouts} plays of at most {max_steps} steps from each reference and strongest level; V replaces what "
         "would follow a cut. dMC: mean change of the return of the plays, by suite."
     )
     shown_tables = [tables["branch"], pd.DataFrame(calibrations), tables["branch_suites"]]
     return Part(Section("Is V right?", text, list(figures.values()), shown_tables), figures, tables)
 
 # %% ../../nbs/probing/job.ipynb #335936ef
-def _branched(study: Study, agent: Agent, bases: int) -> list[Probe]:
+def _branched(plan: ProbePlan, agent: Agent, bases: int) -> list[Probe]:
     "The probes that are played on: references and strongest levels on the first bases from play"
-    all_suites = not agent.recipe or study.labelled is None
-    first_bases = [p for p in study.probes if p.kind == "real" and p.base < bases]
-    asked = [p for p in first_bases if all_suites or p.suite in study.labelled]
-    return [p for p in asked if p.level in (None, study.strongest[p.suite])]
+    all_suites = not agent.recipe or plan.language_suites is None
+    first_bases = [p for p in plan.probes if p.kind == "real" and p.base < bases]
+    selection = [p for p in first_bases if all_suites or p.suite in plan.language_suites]
+    return [p for p in selection if p.level in (None, plan.strongest[p.suite])]
 
-
-def _moved_by_suite(moved: pd.DataFrame, probes: Sequence[Probe]) -> pd.DataFrame:
+# %% ../../nbs/probing/job.ipynb #39ec4a31
+def _changes_by_suite(change: pd.DataFrame, probes: Sequence[Probe]) -> pd.DataFrame:
     "Mean changes of V and of the return of the plays over the bases of each suite"
-    groups = moved.assign(suite=[probes[i].suite for i in moved["state"]]).groupby("suite", sort=False)
+    groups = change.assign(suite=[probes[i].suite for i in change["state"]]).groupby("suite", sort=False)
     means = {
         "bases": ("dV", "size"),
         "dV": ("dV", "mean"),
@@ -322,31 +237,33 @@ def _moved_by_suite(moved: pd.DataFrame, probes: Sequence[Probe]) -> pd.DataFram
     }
     return groups.agg(**means).reset_index()
 
-
-def _branch_figure(played, moved: pd.DataFrame, name: str) -> plt.Figure:
-    "Returns beside V, and changes of returns beside changes of V"
+# %% ../../nbs/probing/job.ipynb #4605c605
+def _branch_figure(plays, change: pd.DataFrame, name: str) -> plt.Figure:
+    "Returns over V, and changes of returns over changes of V"
     fig, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-    plot_calibration(played, name, axes[0])
-    plot_changes(moved, name, axes[1])
+    plot_calibration(plays, name, axes[0])
+    plot_changes(change, name, axes[1])
     return fig
 
 # %% ../../nbs/probing/job.ipynb #e466d12b
 def linear_part(
-    study: Study,  # with a data set
+    plan: ProbePlan,  # with a data set
     count: int,  # states of the data set
     seed: int = 0,
 ) -> Part | None:  # None where there are too few states or episodes; the reason is printed
     "A part of the report: linear probes of facts in the last hidden layers and the stored hidden states, and their CKA"
-    dataset, labels = study.dataset, _stored_labels(study)
+    dataset = plan.dataset
+    labels = _stored_labels(plan)
     rows = np.arange(dataset.num_transitions) if labels is None else labelled_rows(dataset, labels)
     rows = np.sort(np.random.default_rng(seed).permutation(rows)[:count])
     codes = dataset.codes(rows)
     hidden = None if labels is None else np.asarray(labels.hidden[labels.pointer[rows]], np.float32)
-    sources = _representations(study, rows, codes, hidden)
+    sources = _representations(plan, rows, codes, hidden)
     try:
         if not sources:
             raise ValueError("none of these agents is a network whose layers are known")
-        linear, alike = linear_table(sources, codes, dataset.episodes_at(rows), seed=seed), cka_table(sources)
+        linear = linear_table(sources, codes, dataset.episodes_at(rows), seed=seed)
+        alike = cka_table(sources)
     except ValueError as e:
         print(f"no linear probes: {e}")
         return None
@@ -357,41 +274,41 @@ def linear_part(
     return Part(section, figures, {"linear": linear})
 
 # %% ../../nbs/probing/job.ipynb #4de7bed4
-def _stored_labels(study: Study):
+def _stored_labels(plan: ProbePlan):
     "The data set's labels, if all agents with hidden states have one recipe and it has been labelled with that"
-    readers = [agent for agent in study.agents.values() if agent.recipe]
+    readers = [agent for agent in plan.agents.values() if agent.recipe]
     if len({agent.recipe.hash for agent in readers}) != 1:
         return None
     try:
-        return load_labels(study.dataset, readers[0].recipe.hash, readers[0].parameters.get("labels_dir", ""))
+        return load_labels(plan.dataset, readers[0].recipe.hash, readers[0].parameters.get("labels_dir", ""))
     except LabelError as e:
         print(f"agents that read hidden states are left out of the linear probes: {e}")
         return None
 
-
-def _representations(study: Study, rows: np.ndarray, codes: np.ndarray, hidden: np.ndarray | None) -> dict:
+# %% ../../nbs/probing/job.ipynb #9cfdddc4
+def _representations(plan: ProbePlan, rows: np.ndarray, codes: np.ndarray, hidden: np.ndarray | None) -> dict:
     "The stored hidden states, and the last layers of each agent; agents whose hidden states aren't stored are left out"
     sources = {} if hidden is None else {"the language model": hidden}
-    for name, agent in study.agents.items():
+    for name, agent in plan.agents.items():
         if agent.foreign or agent.spec.hidden_dim and hidden is None:
             continue
-        layers = last_layers(agent, codes, hidden if agent.spec.hidden_dim else None, study.dataset, rows)
+        layers = last_layers(agent, codes, hidden if agent.spec.hidden_dim else None, plan.dataset, rows)
         sources |= {f"{name}: {layer}": x for layer, x in layers.items()}
     return sources
 
 # %% ../../nbs/probing/job.ipynb #95334bb5
 def novelty_of(
-    study: Study,
+    plan: ProbePlan,
     seed: int = 0,
 ) -> np.ndarray | None:  # (probes,) percentiles; None without a data set
     "How far each probe lies from the data set's states"
-    states = encode_states([p.state for p in study.probes])
-    return None if study.dataset is None else Novelty.of(study.dataset, seed=seed).percentile(states)
+    states = encode_states([p.state for p in plan.probes])
+    return None if plan.dataset is None else Novelty.of(plan.dataset, seed=seed).percentile(states)
 
-
+# %% ../../nbs/probing/job.ipynb #61876aff
 def novelty_text(novelty: np.ndarray | None) -> str:
     "One sentence about the percentiles of the probes"
     if novelty is None:
-        return "Without a data set nothing says which probes are unlike the agents' training data."
+        return "Without a data set, the distance of the probes from the agents' training data is unknown."
     share = f"{np.mean(novelty > 99):.0%} of the probes lie farther from the data than 99 % of its states do"
     return f"{share} from each other (expected of the data itself: 1 %)."

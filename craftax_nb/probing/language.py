@@ -18,14 +18,14 @@ from ..evaluation.video import probabilities
 from ..lm.labeller import Labeller
 from ..lm.prompt import observation_texts
 from ..nets.agent import Agent
-from ..play.reader import check_labeller
+from ..play.questions import check_labeller
 from .edits import Edit, edited, put_ahead, set_to
-from .values import hidden_states_of, look
+from .values import hidden_states_of, values_and_logits
 from ..world.edits import EditError
 
 # %% auto #0
 __all__ = ['CHANGES', 'GARBAGE', 'TEXT_ONLY', 'OBSERVATION_ONLY', 'TRUE_CHANGE', 'SWAPPED', 'HOW', 'Change', 'shuffled_words',
-           'changed', 'text_effects', 'language_table', 'plot_language']
+           'edited_states', 'text_effects', 'language_table', 'plot_language']
 
 # %% ../../nbs/probing/language.ipynb #54eb3d26
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def shuffled_words(
     return " ".join(words[i] for i in np.random.default_rng(seed).permutation(len(words)))
 
 # %% ../../nbs/probing/language.ipynb #55171178
-def changed(
+def edited_states(
     codes: np.ndarray,  # (n, width) uint8
     change: Change,
 ) -> tuple[np.ndarray, np.ndarray]:  # (m,) rows of the states that allow it, and (m, width) their edited codes
@@ -82,7 +82,7 @@ HOW = (TEXT_ONLY, OBSERVATION_ONLY, TRUE_CHANGE, SWAPPED)
 
 
 def _swaps(agent: Agent, labeller: Labeller, codes: np.ndarray, real: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    "Hidden states (n, hidden_dim) that say nothing of the states, by the name of the swap"
+    "Hidden states (n, hidden_dim) without information about the states, by the name of the swap"
     mean = np.asarray(agent.hidden_mean, np.float32)
     swaps = {"zero (the mean label)": np.tile(mean, (len(real), 1)), "another state's": np.roll(real, 1, 0)}
     text_format = labeller.recipe.text_format if labeller.recipe else "filtered"
@@ -93,7 +93,7 @@ def _swaps(agent: Agent, labeller: Labeller, codes: np.ndarray, real: np.ndarray
     return swaps
 
 # %% ../../nbs/probing/language.ipynb #662344b7
-class _Asked(NamedTuple):
+class _Query(NamedTuple):
     "Observations and hidden states, after one change, for which an agent is asked about V and its policy"
 
     change: str
@@ -102,15 +102,15 @@ class _Asked(NamedTuple):
     codes: np.ndarray  # (m, width) uint8
     hidden_state: np.ndarray | None  # (m, hidden_dim)
 
-
-def _moved(name: str, agent: Agent, asked: _Asked, before: tuple[np.ndarray, np.ndarray]) -> pd.DataFrame:
-    "How far V and the policy moved, one row a base; `before` is what `look` gave for all bases"
-    value, logits = look(agent, asked.codes, asked.hidden_state)
-    old_value = before[0][asked.bases]
-    old_logits = before[1][asked.bases]
-    moved = np.abs(probabilities(logits) - probabilities(old_logits)).sum(1) / 2
-    rows = pd.DataFrame({"agent": name, "change": asked.change, "what": asked.what, "base": asked.bases})
-    return rows.assign(V=old_value, dV=value - old_value, policy_moved=moved)
+# %% ../../nbs/probing/language.ipynb #4605e1b5
+def _effect_of(name: str, agent: Agent, query: _Query, before: tuple[np.ndarray, np.ndarray]) -> pd.DataFrame:
+    "How far V and the policy moved, one row a base; `before` is what `values_and_logits` gave for all bases"
+    value, logits = values_and_logits(agent, query.codes, query.hidden_state)
+    old_value = before[0][query.bases]
+    old_logits = before[1][query.bases]
+    distance = np.abs(probabilities(logits) - probabilities(old_logits)).sum(1) / 2
+    rows = pd.DataFrame({"agent": name, "change": query.change, "what": query.what, "base": query.bases})
+    return rows.assign(V=old_value, dV=value - old_value, policy_moved=distance)
 
 # %% ../../nbs/probing/language.ipynb #40652cf9
 def _questions(
@@ -118,23 +118,24 @@ def _questions(
     labeller: Labeller | None,
     codes: np.ndarray,  # (n, width) uint8: the bases
     real: np.ndarray | None,  # (n, hidden_dim) their hidden states; None for a plain agent
-    edited_codes: Mapping[str, tuple[np.ndarray, np.ndarray]],  # change -> what `changed` gave
+    edited_codes: Mapping[str, tuple[np.ndarray, np.ndarray]],  # change -> what `edited_states` gave
     seed: int,
-) -> list[_Asked]:
+) -> list[_Query]:
     "All questions to one agent: for each change the observation, both, and the text; then the swaps"
     questions = []
     for change, (rows, new_codes) in edited_codes.items():
         if not len(rows):
             continue
-        old_hidden, new_hidden = (None, None) if real is None else (real[rows], hidden_states_of(labeller, new_codes))
-        questions.append(_Asked(change, OBSERVATION_ONLY, rows, new_codes, old_hidden))
-        questions.append(_Asked(change, TRUE_CHANGE, rows, new_codes, new_hidden))
+        old_hidden = None if real is None else real[rows]
+        new_hidden = None if real is None else hidden_states_of(labeller, new_codes)
+        questions.append(_Query(change, OBSERVATION_ONLY, rows, new_codes, old_hidden))
+        questions.append(_Query(change, TRUE_CHANGE, rows, new_codes, new_hidden))
         if real is not None:
-            questions.append(_Asked(change, TEXT_ONLY, rows, codes[rows], new_hidden))
+            questions.append(_Query(change, TEXT_ONLY, rows, codes[rows], new_hidden))
     if real is not None:
         all_rows = np.arange(len(codes))
         swaps = _swaps(agent, labeller, codes, real, seed)
-        questions += [_Asked(swap, SWAPPED, all_rows, codes, hidden) for swap, hidden in swaps.items()]
+        questions += [_Query(swap, SWAPPED, all_rows, codes, hidden) for swap, hidden in swaps.items()]
     return questions
 
 # %% ../../nbs/probing/language.ipynb #37417849
@@ -150,24 +151,24 @@ def text_effects(
         raise ValueError(
             f"there are {len(codes)} states, expected at least 2: the hidden state of another is one of the swaps"
         )
-    edited_codes = {change.name: changed(codes, change) for change in changes}
+    edited_codes = {change.name: edited_states(codes, change) for change in changes}
     tables = []
     for name, agent in agents.items():
         labeller = (labellers or {}).get(name)
         check_labeller(agent, labeller)
         real = hidden_states_of(labeller, codes) if agent.spec.hidden_dim else None
-        before = look(agent, codes, real)
-        for asked in _questions(agent, labeller, codes, real, edited_codes, seed):
-            tables.append(_moved(name, agent, asked, before))
+        before = values_and_logits(agent, codes, real)
+        for query in _questions(agent, labeller, codes, real, edited_codes, seed):
+            tables.append(_effect_of(name, agent, query, before))
     return pd.concat(tables, ignore_index=True)
 
 # %% ../../nbs/probing/language.ipynb #a062d533
 def language_table(
-    moved: pd.DataFrame,  # from `text_effects`
+    effects: pd.DataFrame,  # from `text_effects`
 ) -> pd.DataFrame:  # one row an agent, change and what was changed
     "Mean |change of V| and change of the policy over bases with 95 % intervals, and |change of V| per true change"
     names = ["agent", "change", "what"]
-    groups = moved.groupby(names, sort=False)
+    groups = effects.groupby(names, sort=False)
     table = pd.DataFrame([dict(zip(names, key, strict=True)) | _mean_effects(rows) for key, rows in groups])
     true = table[table["what"] == TRUE_CHANGE].set_index(["agent", "change"])["|dV|"]
     of_change = [true.get((row.agent, row.change), np.nan) for row in table.itertuples()]

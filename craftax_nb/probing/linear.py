@@ -32,17 +32,17 @@ def _layers(agent: Agent, codes, hidden_state) -> dict[str, jax.Array]:
     "The activations of each hidden layer for `AT_ONCE` states, as `activations` gives them"
     if hidden_state is not None:
         hidden_state = (hidden_state - agent.hidden_mean) / agent.hidden_std
-    wanted = lambda module, method: method in ("__call__", "first_layers")
+    is_layer = lambda module, method: method in ("__call__", "first_layers")
     memory = agent.initial(len(codes))
     first = jnp.ones(len(codes), bool)
     inputs = (codes, hidden_state, memory, first)
     options = {"mutable": ["intermediates"]}
-    _, kept = agent.net.apply({"params": agent.params}, *inputs, capture_intermediates=wanted, **options)
-    kept = kept["intermediates"]
+    _, captured = agent.net.apply({"params": agent.params}, *inputs, capture_intermediates=is_layer, **options)
+    captured = captured["intermediates"]
     spec = agent.spec
-    out = {f"{trunk}_0": h for trunk, h in zip(spec.trunks, kept["first_layers"][0][0], strict=True)}
+    out = {f"{trunk}_0": h for trunk, h in zip(spec.trunks, captured["first_layers"][0][0], strict=True)}
     later = ["label"] * bool(spec.hidden_dim) + list(range(1, spec.depth))
-    out |= {f"{trunk}_{part}": kept[f"{trunk}_{part}"]["__call__"][0] for trunk in spec.trunks for part in later}
+    out |= {f"{trunk}_{part}": captured[f"{trunk}_{part}"]["__call__"][0] for trunk in spec.trunks for part in later}
     return jax.tree.map(jnp.tanh, out)
 
 # %% ../../nbs/probing/linear.ipynb #8579a042
@@ -99,7 +99,7 @@ def _varies(x: np.ndarray, rarest: float) -> bool:
 def state_types(
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n,) int, the same for the same surroundings
-    "The number of each state's type: the blocks under and beside the player, and the direction"
+    "The number of each state's type: the blocks under and around the player, and the direction"
     parts = unpack(codes)
     r, c = np.array(parts.spec.map_shape) // 2
     around = parts.blocks[:, [r, r - 1, r + 1, r, r], [c, c, c, c - 1, c + 1]]
@@ -180,12 +180,12 @@ def _fit(x: np.ndarray, y: np.ndarray, split: Split):
 # %% ../../nbs/probing/linear.ipynb #f4728263
 def _control(x: np.ndarray, answers: np.ndarray, types: np.ndarray, split: Split, seed: int) -> float:
     "Mean score of `CONTROLS` control tasks, on held-out rows whose type is known; NaN where there are none"
-    known = split.fitted | split.choosing
-    scored = split.held_out & np.isin(types, types[known])
+    development = split.fitted | split.choosing
+    scored = split.held_out & np.isin(types, types[development])
     scores = []
     for draw in range(CONTROLS):
         control = control_answers(answers, types, seed + draw)
-        loss, unit = _losses(_fit(x, control, split), x[scored], control[scored], float(control[known].mean()))
+        loss, unit = _losses(_fit(x, control, split), x[scored], control[scored], float(control[development].mean()))
         scores += [1 - loss.sum() / unit.sum()] if unit.sum() else []
     return float(np.mean(scores)) if scores else np.nan
 
@@ -201,11 +201,11 @@ def probe(
     rows = np.flatnonzero(~_unknown(answers))
     x, answers, episode, types = (a[rows] for a in (x, answers, episode, types))
     split = split_in_three(episode, seed)
-    known = split.fitted | split.choosing
+    development = split.fitted | split.choosing
     held_out = split.held_out
-    std = x[known].std(0)
-    mean = float(answers[known].mean())
-    x = (x - x[known].mean(0)) / np.where(std > 1e-6, std, 1)
+    std = x[development].std(0)
+    mean = float(answers[development].mean())
+    x = (x - x[development].mean(0)) / np.where(std > 1e-6, std, 1)
     loss, unit = _losses(_fit(x, answers, split), x[held_out], answers[held_out], mean)
     blind, _ = _losses(None, x[held_out], answers[held_out], mean)
     scores = _scores(loss, unit, blind, episode[held_out], seed)
@@ -233,20 +233,20 @@ def linear_table(
     sources: Mapping[str, np.ndarray],  # name -> (n, dim) activations, or stored hidden states, of the same states
     codes: np.ndarray,  # (n, width) uint8, of these states
     episode: np.ndarray,  # (n,) int
-    known: Mapping[str, np.ndarray] | None = None,  # fact -> answers (n,); None: those of `facts(codes)`
+    answers_of: Mapping[str, np.ndarray] | None = None,  # fact -> answers (n,); None: those of `facts(codes)`
     seed: int = 0,
 ) -> pd.DataFrame:  # one row a source and fact
     "Probes of every fact that five episodes have, in every representation; ValueError where there is none"
     if odd := [name for name, x in sources.items() if len(x) != len(codes)]:
         raise ValueError(f"{odd[0]} has {len(sources[odd[0]])} rows, expected {len(codes)}: one for each state")
     types = state_types(codes)
-    known = facts(codes) if known is None else known
-    known = {fact: x for fact, x in known.items() if len(np.unique(episode[~_unknown(x)])) >= 5}
-    if not known:
+    answers_of = facts(codes) if answers_of is None else answers_of
+    answers_of = {fact: x for fact, x in answers_of.items() if len(np.unique(episode[~_unknown(x)])) >= 5}
+    if not answers_of:
         raise ValueError("no fact is known in five episodes: give more states")
     rows = []
     for source, x in sources.items():
-        for fact, answers in known.items():
+        for fact, answers in answers_of.items():
             rows.append({"source": source, "fact": fact, **probe(x, answers, episode, types, seed)})
     return pd.DataFrame(rows)
 

@@ -18,11 +18,11 @@ __all__ = ['PARTS', 'BADGE', 'Novelty']
 
 # %% ../../nbs/probing/novelty.ipynb #1901bd3a
 PARTS = ("terrain", "creatures", "status", "whole")
-BADGE = 99  # percentile from which on `badge` says that a state is unlike the data
+BADGE = 99  # percentile from which on `badge` warns of a state
 
 
 def _tile_weights(spec: ObsSpec) -> np.ndarray:  # (tiles,) float32
-    "The weight of each tile: 1 for the player's own, 1/2 beside it, and so on, scaled to add up to 1"
+    "The weight of each tile: 1 for the player's own, 1/2 next to it, and so on, scaled to add up to 1"
     away = np.abs(np.indices(spec.map_shape).reshape(2, -1) - np.array(spec.map_shape)[:, None] // 2).sum(0)
     return (1 / (1 + away) / (1 / (1 + away)).sum()).astype(np.float32)
 
@@ -159,7 +159,7 @@ def percentile(
     "How unusual each state is: the percentage of the data's states that lie nearer to another episode than it does"
     return self._rank(self.parts(codes))
 
-
+# %% ../../nbs/probing/novelty.ipynb #f330b80e
 @patch
 def _rank(self: Novelty, parts: np.ndarray) -> np.ndarray:
     "The percentiles (n,) of distances (n, 4) among the data's own"
@@ -171,7 +171,7 @@ def badge(
     self: Novelty,
     code: np.ndarray,  # (width,) uint8
 ) -> str:  # "" below the 99th percentile
-    "One sentence to show beside a state that is unlike the data"
+    "One sentence of warning for a state that is unlike the data"
     parts = self.parts(np.asarray(code)[None])
     percentile = self._rank(parts)[0]
     if percentile < BADGE:

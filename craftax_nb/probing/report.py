@@ -64,9 +64,9 @@ def probe_table(
     rows["expected"] = rows["suite"].map({s.name: s.expected for s in suites})
     rows["interaction"] = rows["suite"].map({s.name: getattr(s, "interaction", 0) for s in suites})
     rows["level"] = rows["level"].astype(float)
-    known = np.zeros(len(rows), bool) if advantage is None else ~np.isnan(advantage).any(1)
+    has_advantage = np.zeros(len(rows), bool) if advantage is None else ~np.isnan(advantage).any(1)
     rows["policy"] = list(answers.policy.astype(np.float32))
-    rows["advantage"] = [advantage[i].astype(np.float32) if known[i] else None for i in range(len(rows))]
+    rows["advantage"] = [advantage[i].astype(np.float32) if has_advantage[i] else None for i in range(len(rows))]
     rows["novelty"] = np.nan if novelty is None else np.asarray(novelty)[rows["probe"]]
     table = rows[list(REPORT_COLUMNS)].astype(REPORT_COLUMNS)
     table.attrs = {"schema": 1, "action_names": list(answers.action_names)}
@@ -119,9 +119,9 @@ def _effects(
 
 # %% ../../nbs/probing/report.ipynb #b663e6ad
 def _suite_rows(table: pd.DataFrame, suite: str, agent: str, hidden: str, kind: str) -> pd.DataFrame:
-    "The rows of one suite; ValueError, which says what the table holds, where there are none"
-    asked = table["hidden"].isin([hidden] if hidden else ["none", "real"])
-    rows = table[(table["suite"] == suite) & (table["agent"] == agent) & (table["kind"] == kind) & asked]
+    "The rows of one suite; ValueError, which lists what the table holds, where there are none"
+    of_kind = table["hidden"].isin([hidden] if hidden else ["none", "real"])
+    rows = table[(table["suite"] == suite) & (table["agent"] == agent) & (table["kind"] == kind) & of_kind]
     if len(rows):
         return rows
     there = {name: ", ".join(dict.fromkeys(table[name])) for name in ("suite", "agent", "kind")}
@@ -140,7 +140,8 @@ def _judged_suite(rows: pd.DataFrame, suite: str, unclear: bool) -> tuple[dict, 
         raise ValueError(
             f"suite {suite} can't be checked: it has {how_many(len(effect), 'base')}, expected at least {ENOUGH}"
         )
-    (low, high), mean = map(float, interval(effect)), effect.mean()
+    low, high = map(float, interval(effect))
+    mean = effect.mean()
     row = {"suite": suite, "bases": len(effect), "change": mean, "low": low, "high": high, "expected": sign}
     if sign * mean > 0 and (unclear or min(sign * low, sign * high) > 0):
         return row, ""
@@ -160,7 +161,7 @@ def check_suites(
     "Raises SuiteFailed, which lists every failed suite; ValueError for a suite that the table lacks or can't judge"
     agents = list(dict.fromkeys(table["agent"]))
     if not agent and len(agents) != 1:
-        raise ValueError(f"the table holds {len(agents)} agents, say which: {', '.join(agents)}")
+        raise ValueError(f"the table holds {len(agents)} agents, name one of them: {', '.join(agents)}")
     agent = agent or agents[0]
     judged = []
     for suite in [suites] if isinstance(suites, str) else suites:
@@ -212,7 +213,7 @@ def _png(
 # %% ../../nbs/probing/report.ipynb #f932247c
 REPORT_PAGE = """<!doctype html><html lang=en><meta charset=utf-8>
 <meta name=viewport content="width=device-width"><title>{{ title }}</title><style>{{ style }}</style><body>
-<h1>{{ title }}</h1><p>{{ about }}</p>
+<h1>{{ title }}</h1><p>{{ subtitle }}</p>
 {% for sentence in conclusions %}<p class=answer>{{ sentence }}</p>{% endfor %}
 <nav>{% for s in sections %}<a href="#s{{ loop.index0 }}">{{ s.title }}</a> {% endfor %}</nav>
 {% for s in sections %}<h2 id=s{{ loop.index0 }}>{{ s.title }}</h2>
@@ -225,8 +226,8 @@ REPORT_PAGE = """<!doctype html><html lang=en><meta charset=utf-8>
 # %% ../../nbs/probing/report.ipynb #e44d1819
 def _tables(section: Section) -> Markup:
     "The tables of a section as HTML, in which yes and no are coloured"
-    look = {"float_format": lambda x: f"{x:.3g}", "na_rep": "", "justify": "left"}
-    page = Markup("").join(stacked_html(table, **look) for table in section.tables if len(table))
+    options = {"float_format": lambda x: f"{x:.3g}", "na_rep": "", "justify": "left"}
+    page = Markup("").join(stacked_html(table, **options) for table in section.tables if len(table))
     for word in ("yes", "no"):
         page = Markup(str(page).replace(f">{word}</td>", f' class="{word}">{word}</td>'))
     return page
@@ -236,7 +237,7 @@ def write_report(
     path: str | Path,  # report.html
     title: str,
     sections: Sequence[Section],
-    about: str = "",  # one line below the title
+    subtitle: str = "",  # one line below the title
     conclusions: Sequence[str] = (),  # sentences that answer the page's question, above everything else
 ) -> Path:
     "Writes the page, whole or not at all"
@@ -248,7 +249,7 @@ def write_report(
         .from_string(REPORT_PAGE)
         .render(
             title=title,
-            about=about,
+            subtitle=subtitle,
             conclusions=conclusions,
             sections=sections,
             style=Markup(REPORT_STYLE + STACKED_STYLE),

@@ -82,7 +82,7 @@ def expand(
 def expand_all(
     suites: Sequence[Suite],
     bases: Sequence,  # states that occurred
-    meadows: int = 0,  # of so many of the bases, a variant on a bare meadow too
+    meadows: int = 0,  # how many of the bases get a variant on a bare meadow
     kind: str = "real",  # of the bases
 ) -> list[Probe]:
     "All states of all suites on all bases that fulfil what a suite needs"

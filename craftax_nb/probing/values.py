@@ -16,12 +16,12 @@ import pandas as pd
 from ..evaluation.video import entropy, probabilities
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
-from ..play.reader import check_labeller
+from ..play.questions import check_labeller
 from .bases import AT_ONCE, encode_states, in_chunks
 from .suites import Probe
 
 # %% auto #0
-__all__ = ['HIDDEN_KINDS', 'look', 'shuffled_rows', 'hidden_states_of', 'hidden_states', 'Answers', 'ask']
+__all__ = ['HIDDEN_KINDS', 'values_and_logits', 'shuffled_rows', 'hidden_states_of', 'hidden_states', 'Answers', 'probe_agents']
 
 # %% ../../nbs/probing/values.ipynb #07529c9e
 @jax.jit
@@ -30,8 +30,8 @@ def _value_and_logits(agent: Agent, codes, hidden_state):
     logits, value, _ = agent.apply(codes, hidden_state, agent.initial(AT_ONCE), jnp.ones(AT_ONCE, bool))
     return logits, value
 
-
-def look(
+# %% ../../nbs/probing/values.ipynb #c680a57b
+def values_and_logits(
     agent: Agent,
     codes: np.ndarray,  # (n, width) uint8
     hidden_state: np.ndarray | None = None,  # (n, hidden_dim) as the language model gives them, not normalised
@@ -105,7 +105,7 @@ def _answers(
     "Rows and policy for one agent and kind of hidden state, and the row number of each probe's reference"
     first = {}  # row of the reference of each (suite, kind, base)
     reference = np.array([first.setdefault((p.suite, p.kind, p.base), i) for i, p in enumerate(probes)])
-    value, logits = look(agent, codes, hidden_state)
+    value, logits = values_and_logits(agent, codes, hidden_state)
     policy = probabilities(logits)
     uncertainty = entropy(logits)
     rows = pd.DataFrame([p._replace(state=None) for p in probes]).drop(columns="state")
@@ -116,11 +116,11 @@ def _answers(
     return rows, policy, reference
 
 # %% ../../nbs/probing/values.ipynb #0053d2a3
-def ask(
+def probe_agents(
     agents: Mapping[str, Agent],
     probes: Sequence[Probe],
     labellers: Mapping[str, Labeller] | None = None,  # by agent's name, for agents that read hidden states
-    labelled: Iterable[str] | None = None,  # names of the suites that such agents are asked about; None: all
+    language_suites: Iterable[str] | None = None,  # names of the suites that such agents are asked about; None: all
 ) -> Answers:
     "V and the policy of each agent on each probe; ValueError where there are no probes to ask about"
     if not probes:
@@ -130,19 +130,21 @@ def ask(
     policies = []
     references = []
     for name, agent in agents.items():
-        all_suites = labelled is None or not agent.spec.hidden_dim
-        numbers = np.array([i for i, p in enumerate(probes) if all_suites or p.suite in labelled], int)
+        all_suites = language_suites is None or not agent.spec.hidden_dim
+        numbers = np.array([i for i, p in enumerate(probes) if all_suites or p.suite in language_suites], int)
         if not len(numbers):
             continue
-        asked = [probes[i] for i in numbers]
+        selection = [probes[i] for i in numbers]
         labeller = (labellers or {}).get(name)
-        for kind, hidden_state in hidden_states(agent, asked, codes[numbers], labeller).items():
-            rows, policy, reference = _answers(agent, hidden_state, asked, codes[numbers])
+        for kind, hidden_state in hidden_states(agent, selection, codes[numbers], labeller).items():
+            rows, policy, reference = _answers(agent, hidden_state, selection, codes[numbers])
             references.append(reference + sum(map(len, tables)))
             tables.append(rows.assign(agent=name, hidden=kind, probe=numbers))
             policies.append(policy)
     if not tables:
-        raise ValueError(f"no agent is asked about these suites: expected one of {', '.join(labelled)} among them")
+        raise ValueError(
+            f"no agent is asked about these suites: expected one of {', '.join(language_suites)} among them"
+        )
     action_names = tuple(next(iter(agents.values())).world.action_names)
     return Answers(
         pd.concat(tables, ignore_index=True), np.concatenate(policies), np.concatenate(references), action_names

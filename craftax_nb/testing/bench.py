@@ -24,10 +24,9 @@ from pathlib import Path
 import psutil
 
 from ..jobs.chain import ChainStep, run_step
-from ..jobs.params import coerce
+from ..jobs.settings import class_with
 from ..runs.files import git_revision, project_root, resolve
 from ..runs.provenance import code_cells
-from ..runs.settings import ParameterError
 
 # %% ../../nbs/testing/bench.ipynb #5e449c8b
 def cpu_seconds(
@@ -152,8 +151,8 @@ def run_parts(
     problems = {}
     for name, work, limit in parts:
         start = time.monotonic()
-        remaining = min(limit, end - start)
-        problems[name] = run_part(work, remaining) if remaining >= 1 else "no time was left for it"
+        left = min(limit, end - start)
+        problems[name] = run_part(work, left) if left >= 1 else "no time was left for it"
         print(f"{name}: {problems[name] or 'done'} ({time.monotonic() - start:.0f} s)", flush=True)
     return problems
 
@@ -178,18 +177,18 @@ def run_benches(
 # %% ../../nbs/testing/bench.ipynb #345aa73d
 def run_plain(
     notebook: Path,
-    parameters: dict,  # parameter -> value; text is read as a Python literal where it is one
+    values: dict,  # parameter -> value; text is read as a Python literal where it is one
 ) -> dict:  # the notebook's names
     "Runs a notebook's code cells in this process; raises ParameterError on an unknown parameter or a wrong type"
     names = {"__name__": notebook.stem}
-    (cell,) = code_cells(notebook, "parameters")
+    (parameters,) = code_cells(notebook, "parameters")
     for source in code_cells(notebook):
         exec(compile(source, notebook.name, "exec"), names)
-        if source == cell:
+        if source == parameters:
             kinds = names["__annotations__"]
-            if unknown := sorted(set(parameters) - set(kinds)):
-                raise ParameterError(f"{notebook.stem} has no parameter {unknown[0]}; it has {', '.join(kinds)}")
-            names |= {k: coerce(notebook.stem, k, _literal(v, kinds[k]), kinds[k]) for k, v in parameters.items()}
+            cls = class_with(notebook.stem, {name: (kind, names[name]) for name, kind in kinds.items()})
+            settings = cls(**{name: _literal(value, kinds.get(name)) for name, value in values.items()})
+            names |= {name: getattr(settings, name) for name in values}
     return names
 
 

@@ -18,7 +18,7 @@ from ..runs.run import Run, metric_rows
 
 # %% ../../nbs/testing/crashes.ipynb #31e03d37
 class Killed(BaseException):
-    "Plays the part of `kill -9` in a process that lives on"
+    "Stands for `kill -9` in a process that lives on"
 
 
 class KillPoints(CrashPoints):
@@ -35,23 +35,23 @@ class KillPoints(CrashPoints):
 # %% ../../nbs/testing/crashes.ipynb #99520e0d
 def tear(
     run_dir: Path,
-    lost_bytes: int,  # bytes at the end of metrics.jsonl that never reached the disk: at most its last row
+    lost: int,  # bytes at the end of metrics.jsonl that never reached the disk: at most its last row
 ) -> None:
     "Cuts bytes off the last row of a killed run's metrics, unless a later checkpoint has made sure that it is on disk"
     path = run_dir / "metrics.jsonl"
     checkpoints = run_checkpoints(run_dir)
     rows = metric_rows(run_dir)
-    if lost_bytes and rows and rows[-1]["step"] > (step_of(checkpoints[-1]) if checkpoints else -1):
+    if lost and rows and rows[-1]["step"] > (step_of(checkpoints[-1]) if checkpoints else -1):
         data = path.read_bytes()
         begins = data.rstrip(b"\n").rfind(b"\n") + 1
-        path.write_bytes(data[: max(begins, len(data) - lost_bytes)])
+        path.write_bytes(data[: max(begins, len(data) - lost)])
 
 # %% ../../nbs/testing/crashes.ipynb #8213f54e
 def disturbed(
     work: Callable[[Run], None],  # does a run's work, to its end, from whatever the folder holds
     run_dir: Path,  # of a new run
     kill: int = -1,  # the point at which it is killed; -1: none
-    lost_bytes: int = 0,  # bytes of the last row that the kill costs
+    lost: int = 0,  # bytes of the last row that the kill costs
     stop: int = 0,  # the row after which SIGTERM comes; 0: none
 ) -> int:  # the number of points that it passed
     "Makes a run that is killed or stopped at the given point, and then started again until it is done"
@@ -62,7 +62,7 @@ def disturbed(
         work(run)
         run.finish()
     if kill >= 0:
-        tear(run_dir, lost_bytes)
+        tear(run_dir, lost)
     if kill >= 0 or stop:
         work(run := open_run())
         run.finish()
@@ -70,7 +70,7 @@ def disturbed(
 
 
 def _stopping(run: Run, stop: int):
-    "The run's method `log`, which sets `stopping` after `stop` rows, as the signal does"
+    "The run's method `log`, which sets `stopping` after so many rows, as the signal does"
     log = run.log
     rows = []
 

@@ -17,7 +17,7 @@ from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import ChainStep, run_chain
 from ..lm.cadence import spacing
 from ..lm.live import LocalLabeller
-from ..nets.agent import Agent, load_agent, save_agent
+from ..nets.agent import Agent, Origin, load_agent, save_agent
 from ..online.ppo import PPO, init
 from ..play.types import Record
 from ..runs.checkpoints import sample_folder
@@ -125,9 +125,9 @@ def pack() -> Path:
     for name, run in RUN_OF.items():
         agent = _packed(run)
         hashes = {key: agent.meta.get(key, "") for key in ("dataset_hash", "labels_hash")}
-        metadata = {key: agent.meta[key] for key in ("kind", "step", "framework")} | hashes
         parameters = {key: value for key, value in agent.parameters.items() if key != "run_dir"}
-        save_agent(sample / name, agent, dtype="float16", parameters=parameters, **metadata)
+        origin = Origin(agent.meta["kind"], agent.meta["step"], **hashes, parameters=parameters)
+        save_agent(sample / name, agent, origin, agent.meta["framework"], "float16")
         if agent.meta["kind"] == "ppo":
             learning_curve(read_metrics(f"{_RUNS}/{run}")).to_csv(sample / name / CURVE, index=False)
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())
@@ -135,13 +135,13 @@ def pack() -> Path:
     return sample
 
 # %% ../../nbs/testing/sample.ipynb #7a3b18a8
-PLAYED = (("awr_augmented", 6, 2), ("ppo", 3, 1))  # agent, episodes that it plays, how many of the best are best
+PLAYED = (("awr_augmented", 6, 2), ("ppo", 3, 1))  # agent, episodes that it plays, how many of the best are kept
 
 
 def keep_states(
     max_steps: int = 250,
 ) -> list[Path]:
-    "Plays episodes with the sample's agents and keeps the best with their states in `craftax_nb/sample/episode`"
+    "Plays episodes with the sample's agents and keeps the best with their states in `craftax_nb/sample/played`"
     folder = sample_folder() / "played"
     paths = []
     folder.mkdir(exist_ok=True)
@@ -153,8 +153,8 @@ def keep_states(
         for i, record in enumerate(sorted(records, key=lambda r: -float(r.reward.sum()))[:best], 1):
             title = f"the sample's {name_of(agent).partition(',')[0]} {i}"
             paths.append(folder / f"{name}-{i}.npz")
-            episode = Played(title, with_hidden_states(record, labeller), labeller.recipe.hash)
-            save_played(paths[-1], episode, world.env_name)
+            played = Played(title, with_hidden_states(record, labeller), labeller.recipe.hash)
+            save_played(paths[-1], played, world.env_name)
     return paths
 
 

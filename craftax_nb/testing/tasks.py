@@ -22,7 +22,7 @@ from ..play.hidden import HiddenStore
 from ..play.types import Record
 from ..world.layout import CLASSIC
 from ..worldmodel.dreamer import Dreamer, DreamerState, init_dreamer, learn_dreamer
-from ..worldmodel.replay import Replay
+from ..worldmodel.replay import Replay, ReplaySizes
 
 # %% auto #0
 __all__ = ['Task', 'Bandit', 'DarkBandit', 'TMaze', 'Catch', 'BitEncoder', 'BitDecoder', 'bit_model', 'Players', 'play_task',
@@ -35,7 +35,7 @@ class Task(Protocol):
     bits: int  # of an observation
     num_actions: int
 
-    def reset(self, key) -> Any:
+    def first_state(self, key) -> Any:
         "The state at an episode's beginning"
 
     def show(self, state) -> jax.Array:  # (bits,) 0 or 1, float32
@@ -51,7 +51,7 @@ class Bandit:
     bits = 3
     num_actions = 2
 
-    def reset(self, key):
+    def first_state(self, key):
         return jax.random.randint(key, (), 0, 2), jnp.zeros((), bool)
 
     def show(self, state):
@@ -64,7 +64,7 @@ class Bandit:
 
 # %% ../../nbs/testing/tasks.ipynb #34666ac8
 class DarkBandit:
-    "A bandit whose lamp can't be seen; a hidden state tells which lamp is lit, or only the side of a coin"
+    "A bandit whose lamp can't be seen; a hidden state says which lamp is lit, or only the side of a coin"
 
     bits = 1
     num_actions = 2
@@ -73,7 +73,7 @@ class DarkBandit:
     def __init__(self, true: bool = True):  # True: the hint is the lamp; False: it is the coin
         self.true = true
 
-    def reset(self, key):
+    def first_state(self, key):
         lamp, coin = jax.random.randint(key, (2,), 0, 2)
         return lamp, coin, jnp.zeros((), bool)
 
@@ -89,7 +89,7 @@ class DarkBandit:
 
 # %% ../../nbs/testing/tasks.ipynb #3acef320
 class TMaze:
-    "A sign shows left or right where a corridor begins; at its end, `length` steps later, the right turn pays 1"
+    "A sign says left or right where a corridor begins; at its end, `length` steps later, the right turn pays 1"
 
     num_actions = 2
 
@@ -98,7 +98,7 @@ class TMaze:
         self.lamps = lamps
         self.bits = 3 + 4 * lamps
 
-    def reset(self, key):
+    def first_state(self, key):
         return jax.random.randint(key, (), 0, 2), jnp.zeros((), jnp.int32), jnp.zeros((), bool)
 
     def show(self, state):
@@ -122,7 +122,7 @@ class Catch:
     num_actions = 3
     bits = rows * columns + columns
 
-    def reset(self, key):
+    def first_state(self, key):
         key_ball, key_paddle = jax.random.split(key)
         ball, paddle = (jax.random.randint(k, (), 0, self.columns) for k in (key_ball, key_paddle))
         return jnp.zeros((), jnp.int32), ball, paddle
@@ -195,7 +195,7 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
         logits, _, latent = model.apply({"params": params}, *inputs)
         action = jax.random.categorical(key_act, logits)
         states, reward, over = jax.vmap(task.step)(players.states, action)
-        new = jax.vmap(task.reset)(jax.random.split(key_begin, len(over)))
+        new = jax.vmap(task.first_state)(jax.random.split(key_begin, len(over)))
         choose = lambda a, b: jnp.where(over.reshape(-1, *[1] * (a.ndim - 1)), a, b)
         row = Record(observations, action, reward, over, jnp.zeros_like(over), first=players.first)
         age = None if number is None else jnp.zeros_like(number)
@@ -207,7 +207,7 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
 
 def start_players(task: Task, model: WorldModel, n: int, seed: int) -> Players:
     "Players at the beginning of their episodes, each with a random key of its own"
-    states = jax.vmap(task.reset)(jax.random.split(jax.random.PRNGKey(seed), n))
+    states = jax.vmap(task.first_state)(jax.random.split(jax.random.PRNGKey(seed), n))
     latent = initial_latent(model.size, n)._replace(key=jax.random.split(jax.random.PRNGKey(seed + 1), n))
     return Players(states, latent, jnp.ones(n, bool))
 
@@ -236,8 +236,8 @@ def train_on_task(
     players = start_players(task, dreamer.model, num_envs, seed)
     state = init_dreamer(dreamer, jax.vmap(task.show)(players.states), seed)
     store = hint_store(task)
-    sizes = (num_envs, 2000 * num_envs, length, rollout, seed)
-    replay = Replay(task.bits, dreamer.model.size, *sizes, hidden_rows=4 if store else 0)
+    sizes = ReplaySizes(num_envs, 2000 * num_envs, length, rollout)
+    replay = Replay(task.bits, dreamer.model.size, sizes, seed, hidden_rows=4 if store else 0)
     replay.rows = replay.rows._replace(codes=replay.rows.codes.astype(np.float32))
     returns = []
     for i in range(updates):
