@@ -288,6 +288,7 @@ IMPORTED = {"onnx": "weights.onnx", "layers": "weights.safetensors"}  # framewor
 
 def _imported_agent(folder: Path, meta: Mapping) -> Agent:
     "The agent that `nets.imports` wrote into a folder"
+    check_files(folder, meta)
     file = folder / IMPORTED[meta["framework"]]
     name = f"{meta['framework']} {meta['kind']}"
     return foreign_agent(imported_network(file, meta.get("mapping") or {}, name, meta["files"]), meta)
@@ -312,6 +313,32 @@ def check_have_values(agents: Iterable[Agent]) -> None:
                 "let it give (logits, values), or only evaluate it"
             )
 
+# %% ../../nbs/nets/agent.ipynb #49eb7fa8
+def _readable(folder: Path, read: Callable):
+    "What `read` gives; raises `CheckpointError`, one sentence, where it fails"
+    try:
+        return read()
+    except Exception as e:  # Orbax and safetensors raise a dozen kinds for a broken file
+        raise _unreadable(folder, (str(e) or "no message").strip().splitlines()[0]) from None
+
+
+def _numbers(folder: Path, meta: Mapping, spec: NetSpec) -> tuple[dict, dict]:
+    "Weights and normaliser of a checkpoint, all of them finite"
+    check_files(folder, meta)
+    params = read_weights(folder, spec, meta["framework"])
+    normaliser = load_arrays(folder / "normaliser.safetensors") if spec.hidden_dim else {}
+    if bad := not_finite({"weights": params, "normaliser": normaliser}):
+        raise ValueError(f"not every number of {bad} is finite: its training diverged, or the file is damaged")
+    return params, normaliser
+
+# %% ../../nbs/nets/agent.ipynb #260182b5
+def _trained_with(meta: Mapping) -> dict:
+    "The discount factor and the kind of observation of an agent's training"
+    parameters = meta.get("parameters", {})
+    gamma = parameters.get("gamma", 1 - 1 / parameters.get("horizon", 100))  # world models have a horizon instead
+    exact = meta.get("upstream_exact", parameters.get("upstream_exact", False))
+    return dict(gamma=float(gamma), upstream_exact=bool(exact))
+
 # %% ../../nbs/nets/agent.ipynb #98df2766
 def load_agent(
     path,  # a checkpoint folder, a run folder (its newest), a bundled one such as "sample/ppo", or module:Class@state
@@ -322,23 +349,12 @@ def load_agent(
         return foreign_agent(load_module(policy))
     meta = read_meta(folder)
     spec = spec_from_dict(meta["spec"])
-    try:
-        check_files(folder, meta)
-        if meta["framework"] in IMPORTED:
-            return _imported_agent(folder, meta)
-        params = read_weights(folder, spec, meta["framework"])
-        normaliser = load_arrays(folder / "normaliser.safetensors") if spec.hidden_dim else {}
-        if bad := not_finite({"weights": params, "normaliser": normaliser}):
-            raise ValueError(f"not every number of {bad} is finite: its training diverged, or the file is damaged")
-    except Exception as e:  # Orbax and safetensors raise a dozen kinds for a broken file
-        raise _unreadable(folder, (str(e) or "no message").strip().splitlines()[0]) from None
+    if meta["framework"] in IMPORTED:
+        return _readable(folder, lambda: _imported_agent(folder, meta))
+    params, normaliser = _readable(folder, lambda: _numbers(folder, meta, spec))
     version = meta.get("craftax_version", "unknown")
     here = spec.world.craftax_version
     if version != here:
         warnings.warn(f"{show_path(folder)} was trained on craftax {version}, this is {here}", stacklevel=2)
-    mean = normaliser.get("mean")
-    std = normaliser.get("std")
-    p = meta.get("parameters", {})
-    gamma = float(p.get("gamma", 1 - 1 / p.get("horizon", 100)))  # runs of world models have a horizon instead
-    exact = bool(meta.get("upstream_exact", p.get("upstream_exact", False)))
-    return Agent(spec, params, mean, std, _recipe(meta), meta, gamma, exact, version)
+    statistics = (normaliser.get("mean"), normaliser.get("std"))
+    return Agent(spec, params, *statistics, _recipe(meta), meta, **_trained_with(meta), craftax_version=version)

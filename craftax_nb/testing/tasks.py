@@ -22,7 +22,7 @@ from ..play.hidden import HiddenStore
 from ..play.types import Record
 from ..world.layout import CLASSIC
 from ..worldmodel.dreamer import Dreamer, DreamerState, init_dreamer, learn_dreamer
-from ..worldmodel.replay import Replay
+from ..worldmodel.replay import Replay, ReplaySizes
 
 # %% auto #0
 __all__ = ['Task', 'Bandit', 'DarkBandit', 'TMaze', 'Catch', 'BitEncoder', 'BitDecoder', 'bit_model', 'Players', 'play_task',
@@ -228,8 +228,9 @@ def train_on_task(
     dreamer = Dreamer(bit_model(task), **settings)
     players = start_players(task, dreamer.model, num_envs, seed)
     state = init_dreamer(dreamer, jax.vmap(task.show)(players.states), seed)
-    store, sizes = hint_store(task), (num_envs, 2000 * num_envs, length, rollout, seed)
-    replay = Replay(task.bits, dreamer.model.size, *sizes, hidden_rows=4 if store else 0)
+    store = hint_store(task)
+    sizes = ReplaySizes(num_envs, 2000 * num_envs, length, rollout)
+    replay = Replay(task.bits, dreamer.model.size, sizes, seed, hidden_rows=4 if store else 0)
     replay.rows = replay.rows._replace(codes=replay.rows.codes.astype(np.float32))
     returns = []
     for i in range(updates):

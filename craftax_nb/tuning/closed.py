@@ -140,7 +140,8 @@ def _read(model, prompts: ClosedPrompts, which: Sequence[int]) -> Tensor:  # (n,
     "The last layer's states of some questions; the gradient also flows through the beginning that they share"
     from transformers import DynamicCache
 
-    source, cache = prompts.frozen or prompts, DynamicCache()
+    source = prompts.frozen or prompts
+    cache = DynamicCache()
     first = prompts.frozen.layers if prompts.frozen else 0
     with _only_layers(model, slice(first, None)):
         if len(source.shared):
@@ -149,7 +150,8 @@ def _read(model, prompts: ClosedPrompts, which: Sequence[int]) -> Tensor:  # (n,
         # transformers may read the number of cached tokens from any of them.
         layers = [cache.layers[max(i, first)] for i in range(len(cache.layers))]
         cache = repeated_cache([(layer.keys, layer.values) for layer in layers], len(which))
-        x, past = _inputs([source.rest[i] for i in which], model.device), len(source.shared)
+        x = _inputs([source.rest[i] for i in which], model.device)
+        past = len(source.shared)
         width = next(iter(x.values())).shape[1]
         positions = torch.arange(past, past + width, device=model.device)[None].expand(len(which), -1)
         return model.model(**x, position_ids=positions, cache=cache, use_cache=True).last_hidden_state
@@ -180,17 +182,19 @@ def with_frozen_layers(
     batch: int = 32,
 ) -> ClosedPrompts:
     "The same questions with their hidden states after the first layers, which are kept on the CPU"
-    seen, rest, order = [], {}, sorted(range(len(prompts.rest)), key=lambda i: len(prompts.rest[i]))
-    keep_input = lambda module, inputs: seen.append(inputs[0].cpu())  # of the first layer that learns
+    layer_inputs = []
+    rest = {}
+    order = sorted(range(len(prompts.rest)), key=lambda i: len(prompts.rest[i]))
+    keep_input = lambda module, inputs: layer_inputs.append(inputs[0].cpu())  # of the first layer that learns
     hook = model.model.layers[layers].register_forward_pre_hook(keep_input)
     with _only_layers(model, slice(layers + 1)):
         for start in range(0, len(order), batch):
             which = order[start : start + batch]
             _read(model, prompts, which)
-            states = seen.pop()
+            states = layer_inputs.pop()
             rest |= {i: x[: len(prompts.rest[i])].clone() for i, x in zip(which, states)}
     hook.remove()
-    shared = seen[0][0] if prompts.shared else torch.zeros(0, rest[0].shape[1])
+    shared = layer_inputs[0][0] if prompts.shared else torch.zeros(0, rest[0].shape[1])
     return replace(prompts, frozen=FrozenStates(layers, shared, [rest[i] for i in range(len(rest))]))
 
 # %% ../../nbs/tuning/closed.ipynb #8074752a
@@ -268,8 +272,8 @@ def group(self: ClosedGRPO, log_probs: Tensor, seed: Sequence[int]) -> Tensor:  
         return probs / probs.sum(-1, keepdim=True)
     rng = np.random.default_rng(seed)
     shares = probs.double().cpu().numpy()
-    drawn = rng.multinomial(self.num_generations, shares / shares.sum(-1, keepdims=True))
-    return torch.tensor(drawn / self.num_generations, dtype=probs.dtype, device=probs.device)
+    counts = rng.multinomial(self.num_generations, shares / shares.sum(-1, keepdims=True))
+    return torch.tensor(counts / self.num_generations, dtype=probs.dtype, device=probs.device)
 
 # %% ../../nbs/tuning/closed.ipynb #558860cc
 def group_metrics(
@@ -314,7 +318,8 @@ def step(
     batch_rewards = rewards[which].to(model.device)
     first = None if reference is None else reference[which].to(model.device)
     log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))
-    old, weights = log_probs.detach(), self.group(log_probs, seed)
+    old = log_probs.detach()
+    weights = self.group(log_probs, seed)
     for epoch in range(self.epochs):
         if epoch:
             log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))

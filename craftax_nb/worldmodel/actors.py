@@ -51,5 +51,6 @@ def play_rollout(
     "Plays a rollout in every environment; a language model is asked on the way where there is one"
     if store is None:
         return _play(settings, agent, envs, key)
-    policy, kept = NetworkPolicy(agent), ("value",)
-    return live_rollout(settings.world, policy, envs, key, settings.rollout, kept, settings.hidden, store)
+    policy = NetworkPolicy(agent)
+    fields = ("value",)
+    return live_rollout(settings.world, policy, envs, key, settings.rollout, fields, settings.hidden, store)
