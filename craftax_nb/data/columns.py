@@ -77,8 +77,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array__(self, dtype=None, copy=None):
         parts = [self[:]] if self.rows_of else self.parts
-        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return whole.astype(dtype or self.dtype, copy=bool(copy))
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(dtype or self.dtype, copy=bool(copy))
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         return getattr(ufunc, method)(*(np.asarray(x) if isinstance(x, Column) else x for x in inputs), **kwargs)

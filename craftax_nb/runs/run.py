@@ -172,28 +172,29 @@ class Run:
         self.wandb = self.mirror.id if self.mirror else ""
         self._status("running")
 
-    @classmethod
-    def open(
-        cls,
-        job: str,  # the job's name
-        params: dict | JobSettings,  # its parameters; run_dir "" or missing: a new folder
-        defaults: dict | None = None,  # the notebook's own values of the parameters
-        notebook: str = "",  # its path, relative to the project
-    ) -> "Run":
-        "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
-        load_env()
-        settings, params, defaults = _unfolded(params, defaults or {})
-        if problem := password_in(params):
-            raise RunError(problem)
-        try:
-            run = cls(job, params, *_take_folder(job, params, defaults, notebook, settings.parameters()))
-        except OSError as e:
-            place = params.get("run_dir")
-            raise RunError("run_dir: " * bool(place) + os_sentence(e, place or "runs")) from None
-        run.settings = settings
-        tell_folder(run.dir)
-        _watch(run)
-        return run
+# %% ../../nbs/runs/run.ipynb #665e57f6
+@patch(cls_method=True)
+def open(
+    cls: Run,
+    job: str,  # the job's name
+    params: dict | JobSettings,  # its parameters; run_dir "" or missing: a new folder
+    defaults: dict | None = None,  # the notebook's own values of the parameters
+    notebook: str = "",  # its path, relative to the project
+) -> Run:
+    "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
+    load_env()
+    settings, params, defaults = _unfolded(params, defaults or {})
+    if problem := password_in(params):
+        raise RunError(problem)
+    try:
+        run = cls(job, params, *_take_folder(job, params, defaults, notebook, settings.parameters()))
+    except OSError as e:
+        place = params.get("run_dir")
+        raise RunError("run_dir: " * bool(place) + os_sentence(e, place or "runs")) from None
+    run.settings = settings
+    tell_folder(run.dir)
+    _watch(run)
+    return run
 
 # %% ../../nbs/runs/run.ipynb #e6699dc0
 def _take_folder(job: str, params: dict, defaults: dict, notebook: str, parameters: dict) -> tuple[Path, bool, int]:

@@ -92,16 +92,20 @@ class LocalWorkers:
         "Whether a worker is alive or will be started again"
         return any(process.poll() is None or due for process, due in zip(self.processes, self.due))
 
-    def end(self):
-        "Ends all workers, which give back the jobs that they hold"
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            end_process(process, grace=1.0)
+# %% ../../nbs/workers/pool.ipynb #5e841bd6
+@patch
+def end(self: LocalWorkers):
+    "Ends all workers, which give back the jobs that they hold"
+    for process in self.processes:
+        process.terminate()
+    for process in self.processes:
+        end_process(process, grace=1.0)
 
-    def job_ended(self):
-        "Sets the counts of deaths back to 0, because a job has ended"
-        self.deaths = self.failures = 0
+
+@patch
+def job_ended(self: LocalWorkers):
+    "Sets the counts of deaths back to 0, because a job has ended"
+    self.deaths = self.failures = 0
 
 # %% ../../nbs/workers/pool.ipynb #da0bce0a
 def has_registered(
