@@ -22,7 +22,7 @@ from ..lm.models import model_cache_folder
 from ..nets.agent import load_agent
 from ..play.episodes import WORLDS_AT_ONCE, EpisodePlayer, episode_keys, fresh_worlds
 from ..play.policy import draw_actions
-from ..play.reader import SEGMENT
+from ..play.questions import SEGMENT
 from ..play.wording import action_words, play_prompt, read_action
 from ..runs.checkpoints import checkpoint_identity, find_checkpoint
 from ..runs.files import show_path, whole_file
