@@ -55,7 +55,8 @@ class Transcript:
         self,
         path: str | Path | None = None,  # *.jsonl; None: in memory
     ):
-        self.path, self.player = Path(path) if path else None, ""
+        self.path = Path(path) if path else None
+        self.player = ""
         self.rows, self.pending = {}, {}  # (episode, step) -> line with an action; -> line without one
         for row in read_lines(self.path, TranscriptLine) if path else []:
             self._place(row)
