@@ -12,7 +12,7 @@ The game is stepped here and nowhere else. To play something new, write a policy
 4. play.episodes: episodes in slots that are refilled
 5. play.asking: which language model is asked
 6. play.settings: the parameters of play_llm, and of a model asked during play
-7. play.reader: when it is asked in segments
+7. play.questions: when it is asked, and how old its answer is
 8. play.hidden: the vectors of a run's distinct texts
 9. play.live_rollout: compiled play that stops for a question
 10. play.standing: what an agent holds in the middle of an episode

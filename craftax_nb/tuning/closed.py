@@ -110,7 +110,9 @@ def closed_prompts(
 ) -> ClosedPrompts:
     "The questions as the model's chats; TaskError for a model without a chat template"
     if not getattr(tokenizer, "chat_template", None):
-        raise TaskError(f"{name} has no chat template, which says where a question ends; give an instruction-tuned one")
+        raise TaskError(
+            f"{name} has no chat template, which marks where a question ends; give an instruction-tuned one"
+        )
     opening = [dict(role="system", content=system)] if system else []
     chats = [chat_text(tokenizer, [*opening, dict(role="user", content=text)]) for text in texts]
     ids = [list(x) for x in tokenizer(chats, add_special_tokens=False)["input_ids"]]
@@ -140,7 +142,8 @@ def _read(model, prompts: ClosedPrompts, which: Sequence[int]) -> Tensor:  # (n,
     "The last layer's states of some questions; the gradient also flows through the beginning that they share"
     from transformers import DynamicCache
 
-    source, cache = prompts.frozen or prompts, DynamicCache()
+    source = prompts.frozen or prompts
+    cache = DynamicCache()
     first = prompts.frozen.layers if prompts.frozen else 0
     with _only_layers(model, slice(first, None)):
         if len(source.shared):
@@ -149,7 +152,8 @@ def _read(model, prompts: ClosedPrompts, which: Sequence[int]) -> Tensor:  # (n,
         # transformers may read the number of cached tokens from any of them.
         layers = [cache.layers[max(i, first)] for i in range(len(cache.layers))]
         cache = repeated_cache([(layer.keys, layer.values) for layer in layers], len(which))
-        x, past = _inputs([source.rest[i] for i in which], model.device), len(source.shared)
+        x = _inputs([source.rest[i] for i in which], model.device)
+        past = len(source.shared)
         width = next(iter(x.values())).shape[1]
         positions = torch.arange(past, past + width, device=model.device)[None].expand(len(which), -1)
         return model.model(**x, position_ids=positions, cache=cache, use_cache=True).last_hidden_state
@@ -176,21 +180,23 @@ def answer_log_probs(
 def with_frozen_layers(
     model,
     prompts: ClosedPrompts,
-    layers: int,  # the first so many don't learn, at least one
+    layers: int,  # this many first ones don't learn, at least one
     batch: int = 32,
 ) -> ClosedPrompts:
     "The same questions with their hidden states after the first layers, which are kept on the CPU"
-    seen, rest, order = [], {}, sorted(range(len(prompts.rest)), key=lambda i: len(prompts.rest[i]))
-    keep_input = lambda module, inputs: seen.append(inputs[0].cpu())  # of the first layer that learns
+    layer_inputs = []
+    rest = {}
+    order = sorted(range(len(prompts.rest)), key=lambda i: len(prompts.rest[i]))
+    keep_input = lambda module, inputs: layer_inputs.append(inputs[0].cpu())  # of the first layer that learns
     hook = model.model.layers[layers].register_forward_pre_hook(keep_input)
     with _only_layers(model, slice(layers + 1)):
         for start in range(0, len(order), batch):
             which = order[start : start + batch]
             _read(model, prompts, which)
-            states = seen.pop()
+            states = layer_inputs.pop()
             rest |= {i: x[: len(prompts.rest[i])].clone() for i, x in zip(which, states)}
     hook.remove()
-    shared = seen[0][0] if prompts.shared else torch.zeros(0, rest[0].shape[1])
+    shared = layer_inputs[0][0] if prompts.shared else torch.zeros(0, rest[0].shape[1])
     return replace(prompts, frozen=FrozenStates(layers, shared, [rest[i] for i in range(len(rest))]))
 
 # %% ../../nbs/tuning/closed.ipynb #8074752a
@@ -268,8 +274,8 @@ def group(self: ClosedGRPO, log_probs: Tensor, seed: Sequence[int]) -> Tensor:  
         return probs / probs.sum(-1, keepdim=True)
     rng = np.random.default_rng(seed)
     shares = probs.double().cpu().numpy()
-    drawn = rng.multinomial(self.num_generations, shares / shares.sum(-1, keepdims=True))
-    return torch.tensor(drawn / self.num_generations, dtype=probs.dtype, device=probs.device)
+    counts = rng.multinomial(self.num_generations, shares / shares.sum(-1, keepdims=True))
+    return torch.tensor(counts / self.num_generations, dtype=probs.dtype, device=probs.device)
 
 # %% ../../nbs/tuning/closed.ipynb #558860cc
 def group_metrics(
@@ -277,7 +283,7 @@ def group_metrics(
     weights: Tensor,  # (n, answers)
     rewards: Tensor,  # (n, answers)
     reference: Tensor | None,  # (n, answers), log-probabilities of the model that training began with
-    format_weight: float = 0.0,  # above 0: the last column stands for all tokens that are no answer
+    format_weight: float = 0.0,  # above 0: the last column is for all tokens that are no answer
 ) -> dict[str, float]:
     "Metrics of a batch of groups before the update: reward, spread, entropy, distance from the first model"
     present = weights > 1e-6
@@ -314,7 +320,8 @@ def step(
     batch_rewards = rewards[which].to(model.device)
     first = None if reference is None else reference[which].to(model.device)
     log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))
-    old, weights = log_probs.detach(), self.group(log_probs, seed)
+    old = log_probs.detach()
+    weights = self.group(log_probs, seed)
     for epoch in range(self.epochs):
         if epoch:
             log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))

@@ -84,7 +84,7 @@ class SelfPlay(TuningTrainee):
         names = [str(kind) for kind in self.kinds]
         self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, names, f"model {proposer}")
 
-
+# %% ../../nbs/tuning/selfplay.ipynb #c2b1c698
 @patch
 def _load(self: SelfPlay) -> None:
     "Loads both models, and makes their optimisers"
@@ -217,7 +217,7 @@ def save(self: SelfPlay, folder: Path) -> None:
 # %% ../../nbs/tuning/selfplay.ipynb #ab2ad4d1
 @patch
 def restore(self: SelfPlay, folder: Path) -> None:
-    "Goes on from a checkpoint; DamagedState where it can't be read"
+    "Continues from a checkpoint; DamagedState where it can't be read"
     from safetensors.torch import load_file
 
     with resuming(folder):
@@ -255,7 +255,8 @@ def selfplay_conclusion(metrics: pd.DataFrame, last: int = 50) -> str:
     end = metrics.tail(last)
     difference = end["proposer_reward"] - end["uniform_reward"]
     se = 1.96 * difference.std() / max(1, len(end)) ** 0.5
-    ours, all_kinds = end["proposer_reward"].mean(), end["uniform_reward"].mean()
+    ours = end["proposer_reward"].mean()
+    all_kinds = end["uniform_reward"].mean()
     nearer = "nearer to" if difference.mean() - se > 0 else "not surely nearer to"
     return (
         f"In the last {len(end)} rounds the proposer's problems had a learnability of {ours:.3f}, "

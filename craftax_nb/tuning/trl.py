@@ -33,17 +33,17 @@ def check_group(batch_size: int, num_generations: int) -> None:
         raise TaskError(f"num_generations is {num_generations}, expected at least 2: a group of one has no better")
     if batch_size % num_generations:
         near = max(1, batch_size // num_generations) * num_generations
-        wanted = f"batch_size is {batch_size} answers, which num_generations {num_generations} doesn't divide"
-        raise TaskError(f"{wanted}; give batch_size {near}, or another num_generations")
+        problem = f"batch_size is {batch_size} answers, which num_generations {num_generations} doesn't divide"
+        raise TaskError(f"{problem}; give batch_size {near}, or another num_generations")
 
 # %% ../../nbs/tuning/trl.ipynb #432dc3cf
 def _answer_settings(settings: GRPOSettings, use_vllm: bool) -> dict:
     "Settings of how the answers of a group are generated"
     generations = settings.num_generations or 8
     check_group(settings.batch_size, generations)
-    drawn = dict(num_generations=generations, max_completion_length=settings.completion_tokens, temperature=1.0)
+    answers = dict(num_generations=generations, max_completion_length=settings.completion_tokens, temperature=1.0)
     vllm = dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}
-    return drawn | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
+    return answers | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
 
 # %% ../../nbs/tuning/trl.ipynb #91db8f37
 def _loss_settings(settings: GRPOSettings) -> dict:
@@ -171,7 +171,8 @@ def written_answers(
     "What a model answers greedily"
     import torch
 
-    opening, out = [dict(role="system", content=task.system)] if task.system else [], []
+    opening = [dict(role="system", content=task.system)] if task.system else []
+    out = []
     for i in range(0, len(questions), batch):
         chats = [[*opening, dict(role="user", content=q.text)] for q in questions[i : i + batch]]
         texts = tokenizer.apply_chat_template(chats, tokenize=False, add_generation_prompt=True)
@@ -197,11 +198,11 @@ def measure_written(model, tokenizer, task, questions, max_tokens: int) -> tuple
     return numbers, [dict(prompt=q.text, completion=t, reward=r, best=q.answer) for q, t, r in rows]
 
 # %% ../../nbs/tuning/trl.ipynb #581cfe9c
-def _log_step(run, rows: list[dict], step: int, metrics: dict, look) -> None:
+def _log_step(run, rows: list[dict], step: int, metrics: dict, measure) -> None:
     "Logs a step of TRL; `look`, where it is due, measures the held-out questions and gives samples"
-    if look:
-        numbers, samples = look()
-        metrics = metrics | numbers
+    if measure:
+        held_out, samples = measure()
+        metrics = metrics | held_out
         save_samples(run, step, [dict(step=step) | row for row in samples])
     rows.append(metrics)
     run.log(step, **metrics)
@@ -217,7 +218,7 @@ def cut_warning(rows: Sequence[Mapping]) -> str:  # "" where some answers count
     return f"all answers of the first {len(rows)} steps were cut off, and don't count: nothing is learnt; {advice}"
 
 # %% ../../nbs/tuning/trl.ipynb #01350903
-def _callback(run, measure, measure_every: int, about: dict):
+def _callback(run, measure, measure_every: int, metadata: dict):
     "TRL's callback that logs metrics, measures held-out questions, writes checkpoints, and stops a run when asked"
     from transformers import TrainerCallback
 
@@ -226,7 +227,8 @@ def _callback(run, measure, measure_every: int, about: dict):
             self.rows = []
 
         def on_log(self, args, state, control, logs=None, **more):
-            step, metrics = state.global_step, our_metrics(logs or {})
+            step = state.global_step
+            metrics = our_metrics(logs or {})
             due = step % measure_every == 0 or step == args.max_steps
             if "reward" in metrics:  # TRL's last row has none
                 _log_step(run, self.rows, step, metrics, measure if due else None)
@@ -238,13 +240,13 @@ def _callback(run, measure, measure_every: int, about: dict):
         def on_save(self, args, state, control, model=None, processing_class=None, **more):
             step = state.global_step
             with whole_folder(run.checkpoint_dir(step)) as new:
-                write_model(new, model, processing_class, about | {"step": step})
+                write_model(new, model, processing_class, metadata | {"step": step})
 
     return RunFolder()
 
 # %% ../../nbs/tuning/trl.ipynb #0189d8f6
 def tune_written(
-    run,  # a `runs.run.Run` of train_grpo; one that was interrupted goes on from TRL's newest state
+    run,  # a `runs.run.Run` of train_grpo; one that was interrupted continues from TRL's newest state
     task: VerifiedTask,
     model: str,  # as `lm.models.find_model` takes it
 ) -> dict[str, float]:  # the last held-out numbers
@@ -255,9 +257,9 @@ def tune_written(
     check_adapter(settings.lora_rank, settings.lora_layers)
     config = trl_settings(settings, run.dir / "trl", _vllm_writes(settings))
     questions = task.questions("train", settings.train_questions, settings.seed)
-    held = task.questions("held-out", settings.held_questions, settings.seed)
+    held_questions = task.questions("held-out", settings.held_questions, settings.seed)
     trainer, tokenizer = _trainer(config, task, questions, model, settings)
-    measure = lambda: measure_written(trainer.model, tokenizer, task, held, settings.completion_tokens)
+    measure = lambda: measure_written(trainer.model, tokenizer, task, held_questions, settings.completion_tokens)
     return _run_trainer(run, trainer, measure, dict(model=model, task=task.name, run=run.id))
 
 # %% ../../nbs/tuning/trl.ipynb #fc2f6220
@@ -287,7 +289,7 @@ def _chat_tokenizer(model: str):
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder(model), padding_side="left")
     if not tokenizer.chat_template:
-        raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
+        raise TaskError(f"model {model} has no chat template, which marks where a question ends; give a tuned one")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     return tokenizer
 
@@ -301,16 +303,16 @@ def _trl_dataset(task: VerifiedTask, questions: Sequence[Question]):
     return Dataset.from_dict({"prompt": chats, "number": list(range(len(questions)))})
 
 # %% ../../nbs/tuning/trl.ipynb #ecee523e
-def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
+def _run_trainer(run, trainer, measure, metadata: dict) -> dict[str, float]:
     "Trains from TRL's newest whole state, if there is one"
     state = lambda folder: run.dir / "trl" / f"checkpoint-{step_of(folder)}"
 
     def load(folder: Path):
         if not (state(folder) / "trainer_state.json").exists():
-            raise DamagedState(f"{folder.name} has no state of TRL to go on from; the newest two of a run have one")
+            raise DamagedState(f"{folder.name} has no state of TRL to continue from; the newest two of a run have one")
 
     newest = run.resume(load)
-    trainer.add_callback(_callback(run, measure, run.settings.measure_every, about))
+    trainer.add_callback(_callback(run, measure, run.settings.measure_every, metadata))
     if not newest:
         numbers, rows = measure()
         run.log(0, **numbers)

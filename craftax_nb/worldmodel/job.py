@@ -18,10 +18,10 @@ from .parameters import DreamerSettings
 from .settings import DreamerRun, make_dreamer_run
 
 # %% auto #0
-__all__ = ['DREAMER_CURVES', 'hidden_inputs', 'dreamer_settings', 'plot_dreamer']
+__all__ = ['DREAMER_CURVES', 'hidden_parameters', 'dreamer_settings', 'plot_dreamer']
 
 # %% ../../nbs/worldmodel/job.ipynb #f30c9856
-def hidden_inputs(
+def hidden_parameters(
     settings: DreamerSettings,
     hidden: HiddenStore,
 ) -> tuple[dict, HiddenSettings]:
@@ -41,7 +41,7 @@ def dreamer_settings(
     sizes = settings.selection("num_envs", "train_ratio", "replay_size", "devices")
     sizes |= dict(rollout=settings.num_steps, batch=settings.batch_size, length=settings.window)
     learning["learning_rate"] = settings.lr
-    reads, asks = hidden_inputs(settings, hidden) if hidden is not None else ({}, None)
+    reads, asks = hidden_parameters(settings, hidden) if hidden is not None else ({}, None)
     reads["extras"] = settings.extras
     try:
         what = (settings.env_name, settings.size, settings.steps)
