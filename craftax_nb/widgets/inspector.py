@@ -14,7 +14,7 @@ from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..nets.agent import Agent
-from ..play.standing import Standing
+from ..play.mid_episode import MidEpisode
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
 from ..runs.files import show_path
@@ -303,13 +303,13 @@ def _standing(
     self: Inspector,
     which: int,  # of the readings
     edited: bool,  # True: in the state as it is shown; False: in the unedited one
-) -> Standing:
+) -> MidEpisode:
     "An agent's memory and hidden state in the state, so that plays from there begin with the V that is shown"
     self.words.embedder.settle()
     reading, codes = self.trace.readings[which], self.trace.episode.codes
     held = (self.words.hidden_state if edited or not self.editing.edits else self.words.before)(which)
     past = past_of(self.trace, self.step, reading.agent.recipe.history) if reading.agent.recipe else None
-    return Standing(memory_before(reading, codes, self.step), held.vector, held.age, past)
+    return MidEpisode(memory_before(reading, codes, self.step), held.vector, held.age, past)
 
 
 @patch
