@@ -76,7 +76,7 @@ class LanguagePlaySettings(JobSettings):
 
 # %% ../../nbs/play/settings.ipynb #3e860acd
 class WordedPlaySettings(LanguagePlaySettings):
-    "How play_llm words states and answers, and whom it compares with"
+    "How play_llm words states and answers, and with whose play it is compared"
 
     text_format: str = parameter(
         "filtered",
