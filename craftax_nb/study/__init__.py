@@ -10,7 +10,7 @@ everything else is called exploratory.
 
 1. study.arms: what agents read, and how large the study is; begin here
 2. study.protocol: the planned comparisons
-3. study.study: stages of jobs
+3. study.stages: stages of jobs
 4. study.exploration: where agents were, from codes and actions
 5. study.mechanism: the probes of a study in one table
 6. study.report: sentences with intervals, from the runs' files

@@ -9,19 +9,20 @@ that compute are pure functions; widgets show them.
 
 1. widgets.inspector: the page as a whole; begin here
 2. widgets.trace: agents over an episode and at an edited state
-3. widgets.panels: values, policies, timeline as HTML
-4. widgets.board: a picture to click on
-5. widgets.editor: editing a state
-6. widgets.words: the text that the model reads
-7. widgets.embedder: texts embedded in a thread
-8. widgets.live: episodes played here, with their states
-9. widgets.future: playing on from the shown state
-10. widgets.expect: what a world model expects
-11. widgets.keep: saving a state as a probe
-12. widgets.picture: the inspector on paper
-13. widgets.game: a game by hand, on disk
-14. widgets.play: the page for it
-15. widgets.prompts: the desk for prompts
+3. widgets.menu: which episode to open
+4. widgets.panels: values, policies, timeline as HTML
+5. widgets.board: a picture to click on
+6. widgets.editor: editing a state
+7. widgets.words: the text that the model reads
+8. widgets.embedder: texts embedded in a thread
+9. widgets.live: episodes played here, with their states
+10. widgets.future: playing on from the shown state
+11. widgets.expect: what a world model expects
+12. widgets.keep: saving a state as a probe
+13. widgets.picture: the inspector on paper
+14. widgets.game: a game by hand, on disk
+15. widgets.play: the page for it
+16. widgets.prompts: the desk for prompts
 
 ## Who calls it
 
