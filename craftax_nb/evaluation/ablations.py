@@ -267,7 +267,7 @@ def _online_arms(agent: Agent, labellers: Mapping[str, Labeller], play: Ablation
 # %% ../../nbs/evaluation/ablations.ipynb #523faf84
 def _check_ablation(agent: Agent, labeller: Labeller, arms: tuple[str, ...]) -> None:
     "ValueError for an agent without hidden states or missing arms; RecipeMismatch for another model's labeller"
-    from craftax_nb.play.reader import check_labeller
+    from craftax_nb.play.questions import check_labeller
 
     if not agent.spec.hidden_dim:
         raise ValueError(

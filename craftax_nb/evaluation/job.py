@@ -79,8 +79,8 @@ class Evaluator:
     @classmethod
     def of(cls, run) -> Evaluator:
         "The evaluator that the parameters of a run of `evaluate` describe"
-        named = {f.name: run.params[f.name] for f in fields(cls) if f.name in run.params}
-        return cls(run.dir / "episodes", **named)
+        same = {field.name for field in fields(cls)} & {*run.settings.parameters()}
+        return cls(run.dir / "episodes", **run.settings.selection(*same))
 
     def key(self, name: str, agent: Agent, prompt: str = "", shift: str = "") -> dict:
         "The key of an agent's results: everything that decides them"

@@ -23,6 +23,7 @@ from ..lm.endpoint import open_engine
 from ..play.engine import floors
 from ..play.episodes import SLOTS_PER_BLOCK, EpisodePlayer
 from ..play.language import FixedPolicy, LanguagePolicy, count_characters
+from ..play.settings import PROTOCOLS
 from ..play.transcript import Limit, LimitReached, Transcript, chat_hash
 from ..play.types import Record, all_codes, episode_steps, join_steps, to_episode
 from ..play.wording import make_chat, play_prompt
@@ -31,9 +32,9 @@ from ..runs.journal import LEAST_EPISODES, too_few
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['PROTOCOLS', 'play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information',
-           'achievement_table', 'readable_achievements', 'language_conclusion', 'plot_player', 'job_settings',
-           'check_same_game', 'try_scoring', 'language_player', 'progress', 'unreadable_share']
+__all__ = ['play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information', 'achievement_table',
+           'readable_achievements', 'language_conclusion', 'plot_player', 'job_settings', 'check_same_game',
+           'try_scoring', 'language_player', 'progress', 'unreadable_share']
 
 # %% ../../nbs/evaluation/language.ipynb #e5dd6591
 _ALSO_RECORDED = ("logits", "log_prob", "achievements")  # fields of `Record` besides those of every rollout
@@ -178,12 +179,6 @@ def _achievement_means(results: Results) -> dict[str, float]:
     return means | {"percent": percent, "return": results.returns.mean()}
 
 # %% ../../nbs/evaluation/language.ipynb #39a51061
-PROTOCOLS = {
-    "own": {},
-    "balrog": dict(history=16, sampling_temperature=1.0, answer_tokens=4096, max_steps=2000),
-}
-
-
 def achievement_table(
     results: Mapping[str, Results],  # by the agent's name, on the same worlds, the language model first
 ) -> pd.DataFrame:  # a row for each agent

@@ -19,7 +19,7 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..nets.hidden import Aged, aged
 from ..play.episodes import EVALUATED, EpisodePlayer
-from ..play.reader import SEGMENT, Reader, words_of
+from ..play.questions import SEGMENT, Reader, words_of
 from ..play.types import Record, episode_steps, join_steps
 from ..world.env import World
 

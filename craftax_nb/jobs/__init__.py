@@ -1,6 +1,6 @@
 """# Jobs
 
-> How a job is asked and many are run: parameters, presets, chains, sweeps, the engine of papermill, the table of runs
+> How a job is asked and many are run: settings, chains, sweeps, the engine of papermill, the table of runs
 
 A job is a thin notebook with one cell of parameters, run by papermill. This room is on the roof: it may import every
 room.
@@ -8,16 +8,15 @@ room.
 ## Reading order
 
 1. jobs.params: checks of a job's parameters; begin here
-2. jobs.bounds: ranges and choices
-3. jobs.presets: sets of parameters by name
-4. jobs.sizes: memory that a job takes
-5. jobs.engine: papermill runs a job
-6. jobs.chain: jobs that build on one another
-7. jobs.sweep: many runs of one notebook, here or on SLURM
-8. jobs.rerun: run it again and compare
-9. jobs.table: the table of runs
-10. jobs.overview: the few columns that people look at
-11. jobs.main: all of it from a terminal
+2. jobs.settings: which class holds a job's parameters
+3. jobs.cells: the notebooks' cells of parameters, written from the classes
+4. jobs.engine: papermill runs a job
+5. jobs.chain: jobs that build on one another
+6. jobs.sweep: many runs of one notebook, here or on SLURM
+7. jobs.rerun: run it again and compare
+8. jobs.table: the table of runs
+9. jobs.overview: the few columns that people look at
+10. jobs.main: all of it from a terminal
 
 ## Who calls it
 
@@ -29,6 +28,8 @@ Job notebooks, `study`, `demo`, and people in a terminal.
   heavy imports; the last cell is `run.finish(conclusion=...)`. Nothing is assigned between the parameters and `start`.
 - `Job.start` looks at every value before anything is computed or imported. `test_params` generates bad values and
   expects one sentence each.
+- A parameter is one field of the job's settings class (`runs.settings`), in the job's own room: type, default, comment,
+  range or choices, presets. `python -m craftax_nb.jobs cells` writes the notebooks' cells from the classes.
 - A new parameter has a default with the effect of its absence, because older runs are resumed with it. A job that takes
   a checkpoint or data has `accept_unfinished`.
 - `finished` is written by the last cell only. A report made after the work stands in `with run.report(name):`.

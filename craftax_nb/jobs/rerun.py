@@ -10,12 +10,13 @@ import math
 from pathlib import Path
 
 from .chain import ChainStep, run_step
+from .settings import settings_class
 from .sweep import next_output
 from ..runs.files import project_root, resolve, show_path
 from ..runs.provenance import provenance
 from ..runs.records import RunParams
 from ..runs.run import RunError, metric_rows
-from ..runs.same_run import present_values
+from ..runs.same_run import current_values
 
 # %% ../../nbs/jobs/rerun.ipynb #53b358d1
 def changes_since(old: RunParams) -> list[str]:
@@ -92,7 +93,7 @@ def rerun(
         raise RunError(f"{show_path(new)} is there already; give another run_dir")
     print(f"{show_path(folder)}: {old.job} at revision {old.git or 'unknown'}")
     print("".join(f"- {line}\n" for line in changes_since(old)), end="", flush=True)
-    parameters = present_values(old.job, old.params)
+    parameters = current_values(old.params, settings_class(old.job).parameters())
     step = ChainStep(old.job, notebook, {k: v for k, v in parameters.items() if k != "run_dir"})
     if problem := run_step(step, show_path(new), next_output(new), new):
         raise RunError(f"{show_path(new)}: {problem}")

@@ -7,18 +7,18 @@ __all__ = ['QUEUED', 'declared', 'check_values', 'identity', 'run_name', 'Sweep'
 
 # %% ../../nbs/jobs/sweep.ipynb #4e91f445
 import ast
-import difflib
 import itertools
 import json
 import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastcore.basics import patch
 
 from .chain import ChainStep, run_step
-from .params import coerce, current_names
+from .settings import class_with
 from .table import run_state
 from ..runs.files import project_root, resolve, show_path, write_json, write_text
 from ..runs.markup import frame_html, tag
@@ -35,28 +35,24 @@ def declared(notebook: str | Path) -> dict:  # name -> (type, default)
 
     parameters = inspect_notebook(str(resolve(notebook)))
     kinds = {"int": int, "float": float, "str": str, "bool": bool}
-    kind = lambda about: kinds.get(about["inferred_type_name"], object)
-    return {name: (kind(about), ast.literal_eval(about["default"])) for name, about in parameters.items()}
+    kind = lambda field: kinds.get(field["inferred_type_name"], Any)
+    return {name: (kind(field), ast.literal_eval(field["default"])) for name, field in parameters.items()}
 
 # %% ../../nbs/jobs/sweep.ipynb #3f5708c4
 def check_values(
     notebook: str | Path,
-    given: dict,  # parameter -> value
+    values: dict,  # parameter -> value
 ) -> dict:  # the same, converted to the declared types
-    "Raises ParameterError on an unknown name or a wrong type"
-    known, job = declared(notebook), Path(notebook).stem
-    if problem := password_in(given):
+    "Raises ParameterError for a value that the job's settings class refuses"
+    job = Path(notebook).stem
+    if problem := password_in(values):
         raise ParameterError(f"{job}: {problem}")
-    if "run_dir" in given:
+    if "run_dir" in values:
         raise ParameterError(f"{job} has no parameter run_dir for a sweep; a sweep names the folders itself")
-    given = current_names(job, given, known)
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, 1, 0.5)
-            why = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
-            help = f"papermill --help-notebook {show_path(resolve(notebook))}"
-            raise ParameterError(f"{job} has no parameter {name}; {why} (see: {help})")
-    return {k: coerce(job, k, v, known[k][0]) for k, v in given.items()}
+    cls = class_with(job, declared(notebook))
+    names = [cls.earlier_names().get(name, name) for name in values]
+    settings = cls(**values)
+    return {name: getattr(settings, name) for name in names}
 
 # %% ../../nbs/jobs/sweep.ipynb #5d53bac4
 def identity(

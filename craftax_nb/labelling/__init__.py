@@ -16,7 +16,8 @@ row a distinct text and a pointer from each transition.
 7. labelling.report: tables and pictures of a label set
 8. labelling.npz: the `.npz` layout of other programs
 9. labelling.imports: the job `import_data`
-10. labelling.main: statistics from a terminal
+10. labelling.settings: the parameters of label and import_data
+11. labelling.main: statistics from a terminal
 
 ## Who calls it
 

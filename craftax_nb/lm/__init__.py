@@ -9,25 +9,26 @@ for answers.
 ## Reading order
 
 1. lm.recipe: `Recipe` and its hash; begin here
-2. lm.cadence: how often a model is asked about an episode's states
-3. lm.prompt: the prompt, its tokens, and where the observation lies in them
-4. lm.forward: the definition of a vector: a plain forward pass
-5. lm.models: a model's files, by name
-6. lm.backends: the same vectors with transformers, fast
-7. lm.vllm: the same vectors with vLLM
-8. lm.vllm_connector: takes states out of vLLM's cache
-9. lm.gpus: one model over several GPUs
-10. lm.labeller: `Labeller`: states or texts in, vectors out
-11. lm.extract: texts to vectors as a recipe asks, checked first
-12. lm.live: hidden states while an agent plays
-13. lm.continuations: texts that a model generated, kept
-14. lm.oracle: facts in the place of a language model
-15. lm.controls: vectors without content: shuffled, constant, noise
-16. lm.towers: a vision model's vectors of a frame
-17. lm.vision: vision-language models
-18. lm.sizing: memory and speed before a download
-19. lm.engines: answers and scores, behind one protocol
-20. lm.endpoint: an engine over HTTP
+2. lm.names: backends and pictures, readable without torch
+3. lm.cadence: how often a model is asked about an episode's states
+4. lm.prompt: the prompt, its tokens, and where the observation lies in them
+5. lm.forward: the definition of a vector: a plain forward pass
+6. lm.models: a model's files, by name
+7. lm.backends: the same vectors with transformers, fast
+8. lm.vllm: the same vectors with vLLM
+9. lm.vllm_connector: takes states out of vLLM's cache
+10. lm.gpus: one model over several GPUs
+11. lm.labeller: `Labeller`: states or texts in, vectors out
+12. lm.extract: texts to vectors as a recipe asks, checked first
+13. lm.live: hidden states while an agent plays
+14. lm.continuations: texts that a model generated, kept
+15. lm.oracle: facts in the place of a language model
+16. lm.controls: vectors without content: shuffled, constant, noise
+17. lm.towers: a vision model's vectors of a frame
+18. lm.vision: vision-language models
+19. lm.sizing: memory and speed before a download
+20. lm.engines: answers and scores, behind one protocol
+21. lm.endpoint: an engine over HTTP
 
 ## Who calls it
 

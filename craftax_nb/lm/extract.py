@@ -20,7 +20,8 @@ from .forward import plain_forward, plain_states, pool, pooled
 from .gpus import require_vllm_for
 from .labeller import Labeller
 from .models import model_folder, revision, weights_hash
-from .prompt import PICTURES, Tokens, render, text_hash, text_key, tokenise
+from .names import BACKENDS, PICTURES
+from .prompt import Tokens, render, text_hash, text_key, tokenise
 from .recipe import ORACLE, Recipe, RecipeError, require_same
 
 # %% ../../nbs/lm/extract.ipynb #01f676a6
@@ -92,9 +93,9 @@ def make_backend(
     **settings,  # of the backend's own
 ) -> Backend:
     "The backend of that name; raises RecipeError for one that cannot do what the recipe asks"
-    names, folder = ("auto", "transformers", "vllm", "vllm_pooling"), model_folder(recipe.model)
-    if name not in names:
-        raise RecipeError(f"backend is {name!r}, expected one of {', '.join(names)}")
+    folder = model_folder(recipe.model)
+    if name not in BACKENDS:
+        raise RecipeError(f"backend is {name!r}, expected one of {', '.join(BACKENDS)}")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     kind = _transformers_backend(recipe, folder)

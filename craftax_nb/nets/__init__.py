@@ -17,18 +17,19 @@ without loss. `Agent` hides which it was.
 7. nets.torch_recurrent: the twins of `recurrent`
 8. nets.torch_nets: actor and critic in torch, several seeds at once
 9. nets.agent: `Agent`: a trained network with what it needs
-10. nets.hidden: how a hidden state and its age are read
-11. nets.extras: thermometer numbers, the tile ahead
-12. nets.sparse: a first layer that costs only used columns
-13. nets.products: gradients as two products, in bfloat16 if asked
-14. nets.frames: convolutions over frames
-15. nets.rssm: a memory with a stochastic part
-16. nets.world_model: encoder, decoder and heads of DreamerV3
-17. nets.twohot: a number as a distribution over bins
-18. nets.foreign: networks of other programs
-19. nets.imported: ONNX and safetensors files
-20. nets.mapping: what an imported network reads, in JSON
-21. nets.imports: a network file made into a checkpoint
+10. nets.weights: its files of arrays
+11. nets.hidden: how a hidden state and its age are read
+12. nets.extras: thermometer numbers, the tile ahead
+13. nets.sparse: a first layer that costs only used columns
+14. nets.products: gradients as two products, in bfloat16 if asked
+15. nets.frames: convolutions over frames
+16. nets.rssm: a memory with a stochastic part
+17. nets.world_model: encoder, decoder and heads of DreamerV3
+18. nets.twohot: a number as a distribution over bins
+19. nets.foreign: networks of other programs
+20. nets.imported: ONNX and safetensors files
+21. nets.mapping: what an imported network reads, in JSON
+22. nets.imports: a network file made into a checkpoint
 
 ## Who calls it
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from .agent import IMPORTED, checksums, foreign_agent
+from .agent import IMPORTED, foreign_agent
 from .imported import imported_network, read_mapping
+from .weights import checksums
 from ..runs.checkpoints import CheckpointError
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json
 

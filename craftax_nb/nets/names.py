@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['NETS', 'RECURRENT', 'WORLD_MODEL', 'VECTOR_POOLINGS', 'ON_STALE', 'GRADIENT_DTYPES', 'RSSM_SIZES', 'FLOAT',
-           'LEAST_VECTOR', 'LEAST_INPUTS', 'MLP_INPUTS', 'RECURRENT_SQUARES', 'RSSMSize', 'num_weights_at_least',
-           'training_bytes']
+           'LEAST_INPUTS', 'MLP_INPUTS', 'RECURRENT_SQUARES', 'RSSMSize', 'num_weights_at_least', 'training_bytes']
 
 # %% ../../nbs/nets/names.ipynb #4093ef15
 from dataclasses import dataclass
@@ -49,7 +48,6 @@ RSSM_SIZES = {
 
 # %% ../../nbs/nets/names.ipynb #3bd32655
 FLOAT = 4  # bytes
-LEAST_VECTOR = 64  # numbers of a language model's hidden state, at least
 LEAST_INPUTS = {"tiles": 500, "gru": 1_345, "mingru": 1_345, "conv": 2_592, "frozen_vision": 64}
 MLP_INPUTS = {True: 1_345, False: 8_268}  # by whether the game is Classic
 RECURRENT_SQUARES = {"gru": 8, "mingru": 6}  # weights of the unit and the trunks' first layers, in squares of the width

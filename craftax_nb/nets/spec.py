@@ -71,19 +71,29 @@ def _check_spec(spec: NetSpec) -> None:
     for name, least in least_sizes.items():
         if getattr(spec, name) < least:
             raise ValueError(f"NetSpec: {name} is {getattr(spec, name)}, expected at least {least}")
-    if spec.extras and spec.net in ("conv", "frozen_vision"):
-        only = f"a frame, which is all that net {spec.net!r} reads"
-        raise ValueError(f"NetSpec: extras are no part of {only}; set extras to False, or take another net")
+    _check_hidden_fields(spec)
+    _check_frame_fields(spec)
+
+# %% ../../nbs/nets/spec.ipynb #e6282f4b
+def _check_hidden_fields(spec: NetSpec) -> None:
+    "ValueError for fields of hidden states that don't fit each other"
     if spec.net == "frozen_vision" and not spec.hidden_dim:
         raise ValueError("NetSpec: net 'frozen_vision' reads hidden states of frames alone, but hidden_dim is 0")
     if (spec.age_buckets or spec.on_stale != "keep") and not spec.hidden_dim:
         raise ValueError("NetSpec: age_buckets and on_stale are for hidden states, but hidden_dim is 0: it reads none")
+    if spec.hidden_dim % spec.vectors:
+        raise ValueError(f"NetSpec: hidden_dim is {spec.hidden_dim}, which isn't {spec.vectors} vectors of one size")
+
+
+def _check_frame_fields(spec: NetSpec) -> None:
+    "ValueError for fields of frames that don't fit each other"
+    if spec.extras and spec.net in ("conv", "frozen_vision"):
+        only = f"a frame, which is all that net {spec.net!r} reads"
+        raise ValueError(f"NetSpec: extras are no part of {only}; set extras to False, or take another net")
     if spec.frames and spec.extras:
         raise ValueError("NetSpec: extras are no part of a frame; set extras or frames to False")
     if spec.frames and spec.net != WORLD_MODEL:
         raise ValueError(f"NetSpec: frames is for a world model, but net is {spec.net!r}; net 'conv' reads frames")
-    if spec.hidden_dim % spec.vectors:
-        raise ValueError(f"NetSpec: hidden_dim is {spec.hidden_dim}, which isn't {spec.vectors} vectors of one size")
 
 # %% ../../nbs/nets/spec.ipynb #1f43ee7c
 EARLIER_NAMES = {"label_dim": "hidden_dim", "curiosity": "intrinsic_critic"}

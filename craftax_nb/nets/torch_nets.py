@@ -76,6 +76,15 @@ def trunk_shapes(
             shapes[name.replace("critic", trunk)] = inputs, num_outputs if last else outputs
     return shapes
 
+# %% ../../nbs/nets/torch_nets.ipynb #eebab788
+def _encoder(spec: NetSpec, weights: Mapping, whole: bool) -> nn.Module | None:
+    "The part of a network before its trunks, with the weights of all seeds; None for an `mlp`"
+    if spec.net == "tiles":
+        return TorchTiles(spec, weights["table"])
+    if spec.net == "conv":
+        return TorchFrames(spec, weights["patches"], weights["around"])
+    return TorchRecurrent(spec, weights, whole) if spec.recurrent else None
+
 # %% ../../nbs/nets/torch_nets.ipynb #99bc36ff
 class TorchActorCritic(nn.Module):
     "Twins of `nets.flax_nets.ActorCritic`, one for each seed, that read the same batch"
@@ -94,12 +103,8 @@ class TorchActorCritic(nn.Module):
         shapes = trunk_shapes(spec, heads or {})
         weights = [first_weights(spec, shapes, seed) for seed in self.seeds]
         stacked = {name: torch.stack([d[name] for d in weights]) for name in weights[0]}
-        if spec.net == "tiles":
-            self.reader = TorchTiles(spec, stacked["table"])
-        elif spec.net == "conv":
-            self.reader = TorchFrames(spec, stacked["patches"], stacked["around"])
-        elif spec.recurrent:
-            self.reader = TorchRecurrent(spec, stacked, whole)
+        if (reader := _encoder(spec, stacked, whole)) is not None:
+            self.reader = reader
         for name in shapes:
             first = spec.net == "mlp" and name.endswith("_0")
             layer = TorchFirstLayer(stacked[name], spec.map_dim, whole) if first else Dense(stacked[name])

@@ -16,6 +16,7 @@ the algorithm.
 7. offline.train: the run around it
 8. offline.report: curves, tables, warnings
 9. offline.job: the jobs `train_awr`, `train_iql`, `train_bc`
+10. offline.settings: the parameters of train_awr, train_bc and train_iql
 
 ## Who calls it
 

@@ -60,7 +60,8 @@ def held_out_of(
     """
     if meta.get("kind") in ONLINE and not meta.get("dataset_hash"):
         return np.arange(dataset.num_episodes)
-    trained_on, parameters = meta.get("dataset_hash") or "unknown", meta.get("parameters", {})
+    trained_on = meta.get("dataset_hash") or "unknown"
+    parameters = meta.get("parameters", {})
     if not dataset.known_as(trained_on):
         raise ValueError(
             f"the checkpoint was trained on data set {trained_on}, {show_path(dataset.folder)} is {dataset.hash}, "
@@ -114,12 +115,15 @@ class Batches:
             raise ValueError(f"hidden_dropout is {hidden_dropout}, expected a chance: 0 to 1")
         if labels is not None:
             check_labels(labels, dataset)
-        self.dataset, self.spec, self.labels = dataset, spec, labels
-        self.device, self.hidden_dropout = torch.device(device), hidden_dropout
+        self.dataset = dataset
+        self.spec = spec
+        self.labels = labels
+        self.device = torch.device(device)
+        self.hidden_dropout = hidden_dropout
         if labels is not None:
             self.mean, self.std = np.asarray(labels.mean, np.float32), safe_std(labels.std)
 
-    def put(self, x: np.ndarray | None) -> Tensor | None:
+    def to_device(self, x: np.ndarray | None) -> Tensor | None:
         "A tensor on the device; to a GPU through pinned memory, without waiting"
         if x is None:
             return None
@@ -135,18 +139,19 @@ def of(
     rng: np.random.Generator | None = None,  # draws which hidden states are dropped; None: all are kept
 ) -> Batch:
     "The batch of some transitions"
-    data, hidden_state = self.dataset, self.hidden_states(transitions)
+    data = self.dataset
+    hidden_state = self.hidden_states(transitions)
     if hidden_state is not None and rng is not None and self.hidden_dropout:
-        kept = rng.random((len(transitions), 1)) >= self.hidden_dropout
-        hidden_state = hidden_state * kept.astype(np.float32)
+        mask = rng.random((len(transitions), 1)) >= self.hidden_dropout
+        hidden_state = hidden_state * mask.astype(np.float32)
     next_observed, next_hidden_state = self.next_inputs(transitions) if with_next else (None, None)
     return Batch(
         transitions,
         self.observed(data.codes(transitions)),
-        self.put(np.asarray(data.action[transitions], np.int64)),
-        self.put(np.asarray(data.reward[transitions], np.float32)),
-        self.put(np.asarray(data.terminated[transitions], bool)),
-        self.put(hidden_state),
+        self.to_device(np.asarray(data.action[transitions], np.int64)),
+        self.to_device(np.asarray(data.reward[transitions], np.float32)),
+        self.to_device(np.asarray(data.terminated[transitions], bool)),
+        self.to_device(hidden_state),
         next_observed,
         next_hidden_state,
     )
@@ -155,7 +160,7 @@ def of(
 @patch
 def observed(self: Batches, codes: np.ndarray) -> tuple:
     "The network's inputs for codes (n, code width), on the device"
-    return tuple(self.put(x) for x in observe(self.spec, codes))
+    return tuple(self.to_device(x) for x in observe(self.spec, codes))
 
 
 @patch
@@ -177,4 +182,4 @@ def next_inputs(
     data = self.dataset
     last = np.asarray(data.terminated[transitions] | data.truncated[transitions], bool)
     hidden_state = self.hidden_states(np.where(last, transitions, transitions + 1))
-    return self.observed(data.next_codes(transitions)), self.put(hidden_state)
+    return self.observed(data.next_codes(transitions)), self.to_device(hidden_state)

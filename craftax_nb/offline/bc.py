@@ -21,8 +21,8 @@ def policy_terms(
 ) -> tuple[Tensor, Tensor]:  # log-probability of the action and entropy of the policy, nats, (..., n) each
     "The log-probability that a categorical policy gives the taken actions, and its entropy"
     log_probs = logits.log_softmax(-1)
-    taken = log_probs.gather(-1, action[:, None].expand(*logits.shape[:-1], 1))[..., 0]
-    return taken, -(log_probs.exp() * log_probs).sum(-1)
+    log_prob = log_probs.gather(-1, action[:, None].expand(*logits.shape[:-1], 1))[..., 0]
+    return log_prob, -(log_probs.exp() * log_probs).sum(-1)
 
 # %% ../../nbs/offline/bc.ipynb #8c477884
 def explained_variance(

@@ -60,24 +60,32 @@ class Learner:
         algorithm,  # `BC`, `AWR` or `IQL`
         batches: Batches,
         episodes: np.ndarray,  # indices of the episodes to train on
-        held: np.ndarray,  # indices of the held-out episodes; may be empty
+        val_episodes: np.ndarray,  # indices of the held-out episodes; may be empty
         settings: Settings,
         seeds=(0,),  # of the initial weights
     ):
-        self.algorithm, self.batches, self.settings, self.seeds = algorithm, batches, settings, tuple(seeds)
-        self.spec, self.episodes, self.held = batches.spec, episodes, held
+        self.algorithm = algorithm
+        self.batches = batches
+        self.settings = settings
+        self.seeds = tuple(seeds)
+        self.spec = batches.spec
+        self.episodes = episodes
+        self.val_episodes = val_episodes
         data = batches.dataset
         self.train_idx = transitions_of(data, episodes)
-        self.target_idx = transitions_of(data, np.sort(np.concatenate([episodes, held])))
+        self.target_idx = transitions_of(data, np.sort(np.concatenate([episodes, val_episodes])))
         self.val_idx = self._held_out_transitions()
         self.windows = self._cut_windows() if self.spec.recurrent else None
         self.net = build(algorithm, self.spec, self.seeds, batches.device, settings.compiled)
         trained = [p for p in self.net.parameters() if p.requires_grad]
         self.optimiser = GrowingAdam(trained, settings.lr, eps=1e-5, fused=True)
-        self.step, self.best, self.best_step = 0, -np.inf, 0
+        self.step = 0
+        self.best = -np.inf
+        self.best_step = 0
         shape = len(self.seeds), data.num_transitions
         self.target = np.full(shape, np.nan, np.float32) if algorithm.targets else None
-        self.pool, self.ahead = ThreadPoolExecutor(1) if settings.prefetch else None, (-1, None)
+        self.pool = ThreadPoolExecutor(1) if settings.prefetch else None
+        self.ahead = (-1, None)
 
     def autocast(self):
         "The context in which networks run, with the precision of the settings"
@@ -87,19 +95,21 @@ class Learner:
 @patch
 def _held_out_transitions(self: Learner) -> np.ndarray:
     "Transitions for held-out metrics, drawn at random: single ones, or whole episodes for a recurrent network"
-    data, most = self.batches.dataset, self.settings.held_out_states
+    data = self.batches.dataset
+    most = self.settings.held_out_states
     rng = np.random.default_rng([self.settings.order_seed, 3])
     if not self.spec.recurrent:
-        return np.sort(rng.permutation(transitions_of(data, self.held))[:most])
-    order = rng.permutation(self.held)
+        return np.sort(rng.permutation(transitions_of(data, self.val_episodes))[:most])
+    order = rng.permutation(self.val_episodes)
     enough = int(np.searchsorted(np.cumsum(data.length[order]), most)) + 1
     return transitions_of(data, np.sort(order[:enough]))
 
-
+# %% ../../nbs/offline/learner.ipynb #b3e065b3
 @patch
 def _cut_windows(self: Learner) -> Windows:
     "The training windows of a recurrent network; raises `ValueError` where batch_size isn't a multiple of their size"
-    size, batch_size = self.settings.window, self.settings.batch_size
+    size = self.settings.window
+    batch_size = self.settings.batch_size
     if batch_size % size:
         raise ValueError(f"batch_size is {batch_size}, which isn't a multiple of window {size}; change one of them")
     return Windows(self.batches.dataset, self.train_idx, size, len(self.seeds), self.spec.width)
@@ -149,7 +159,8 @@ def outputs_of(
     memory: torch.Tensor | None = None,  # (seeds, windows, width) before the windows of a recurrent network's batch
 ):
     "A function that takes names of trunks and gives their outputs on the batch's states, or on its next states"
-    inputs, next_inputs = net.read(batch.observed), None
+    inputs = net.read(batch.observed)
+    next_inputs = None
     if batch.next_observed is not None:
         next_inputs = net.read(batch.next_observed)
     if memory is not None:
@@ -169,14 +180,15 @@ def outputs_of(
 def batch_at(self: Learner, step: int) -> Batch:
     "The batch of a step, a function of `order_seed` and the step alone"
     rng = np.random.default_rng([self.settings.order_seed, 2, step])
-    size, with_next = self.settings.batch_size, bool(self.algorithm.heads)
+    size = self.settings.batch_size
+    with_next = bool(self.algorithm.heads)
     if self.windows is None:
         return self.batches.of(self.train_idx[rng.integers(len(self.train_idx), size=size)], with_next, rng)
     window = rng.integers(len(self.windows), size=size // self.settings.window)
     batch = self.batches.of(self.windows.rows[window].T.ravel(), with_next, rng)
-    return replace(batch, window=window, first=self.batches.put(self.windows.first[window].T))
+    return replace(batch, window=window, first=self.batches.to_device(self.windows.first[window].T))
 
-
+# %% ../../nbs/offline/learner.ipynb #0bd23e22
 @patch
 def next_batch(self: Learner) -> Batch:
     "The batch of the present step; with `prefetch` the one after it is read meanwhile"
@@ -195,8 +207,8 @@ def update(self: Learner) -> dict:
     if (algorithm.targets or self.windows) and self.step % algorithm.iteration == 0:
         self.refresh()
     batch = self.next_batch()
-    memory = self.batches.put(self.windows.memory[:, batch.window]) if self.windows else None
-    target = self.batches.put(self.target[:, batch.transition]) if algorithm.targets else None
+    memory = self.batches.to_device(self.windows.memory[:, batch.window]) if self.windows else None
+    target = self.batches.to_device(self.target[:, batch.transition]) if algorithm.targets else None
     with self.autocast():
         loss, metrics = algorithm.loss(outputs_of(self.net, batch, memory), batch, self.step, target)
     self.optimiser.zero_grad(set_to_none=True)
@@ -212,14 +224,15 @@ def update(self: Learner) -> dict:
 @torch.no_grad()
 def values(self: Learner, rows: np.ndarray, next_state: bool = False, chunk: int = 1024) -> np.ndarray:
     "A plain network's values of the states of some transitions, or of their next states, (seeds, n) float32"
-    batches, out = self.batches, np.zeros((len(self.seeds), len(rows)), np.float32)
+    batches = self.batches
+    out = np.zeros((len(self.seeds), len(rows)), np.float32)
     for i in range(0, len(rows), chunk):
         part = rows[i : i + chunk]
         if next_state:
             observed, hidden_state = batches.next_inputs(part)
         else:
             observed = batches.observed(batches.dataset.codes(part))
-            hidden_state = batches.put(batches.hidden_states(part))
+            hidden_state = batches.to_device(batches.hidden_states(part))
         with self.autocast():
             (value,) = self.net.outputs(("critic",), observed, hidden_state)
         out[:, i : i + chunk] = value[..., 0].cpu().numpy()
@@ -229,7 +242,9 @@ def values(self: Learner, rows: np.ndarray, next_state: bool = False, chunk: int
 @patch
 def refresh(self: Learner) -> None:
     "Computes the targets of all transitions, held-out ones included, and the memories before all windows"
-    data, rows, settings = self.batches.dataset, self.target_idx, self.settings
+    data = self.batches.dataset
+    rows = self.target_idx
+    settings = self.settings
     lam = settings.td_lambda if self.step else 1.0
     values, bootstrap = sequence_values(self, rows) if self.windows else self._state_values(rows, lam < 1)
     if self.target is None:
@@ -238,7 +253,7 @@ def refresh(self: Learner) -> None:
     for i in range(len(self.seeds)):
         self.target[i, rows] = td_lambda(data.reward[rows], values[i], *ends, bootstrap[i], settings.gamma, lam)
 
-
+# %% ../../nbs/offline/learner.ipynb #39598c1b
 @patch
 def _state_values(self: Learner, rows: np.ndarray, needed: bool) -> tuple[np.ndarray, np.ndarray]:
     "Values (seeds, n) of the states (0 if not needed) and of the next states where an episode was truncated, else 0"
@@ -254,9 +269,10 @@ def held_out_metrics(
     chunk: int = 1024,  # states in one call of the network
 ) -> dict[str, np.ndarray]:  # (seeds,) each; empty without held-out episodes
     "Log-likelihood (nats) and accuracy of the taken actions, entropy (nats), explained variance of the targets"
-    parts, rows = [], []
+    parts = []
+    rows = []
     for part, (logits, values) in _held_out_outputs(learner, chunk):
-        action = learner.batches.put(np.asarray(learner.batches.dataset.action[part], np.int64))
+        action = learner.batches.to_device(np.asarray(learner.batches.dataset.action[part], np.int64))
         correct = (logits.argmax(-1) == action).float()
         parts.append((*policy_terms(logits, action), correct, values[..., 0]))
         rows.append(part)
@@ -265,21 +281,23 @@ def held_out_metrics(
     log_prob, entropy, correct, values = (torch.cat(x, -1) for x in zip(*parts, strict=True))
     metrics = dict(held_log_likelihood=log_prob.mean(-1), held_accuracy=correct.mean(-1), held_entropy=entropy.mean(-1))
     if learner.target is not None:
-        target = learner.batches.put(learner.target[:, np.concatenate(rows)])
+        target = learner.batches.to_device(learner.target[:, np.concatenate(rows)])
         metrics["held_explained_variance"] = explained_variance(values, target)
     return {name: x.cpu().numpy() for name, x in metrics.items()}
 
 # %% ../../nbs/offline/learner.ipynb #39cd69d8
 def _held_out_outputs(learner: Learner, chunk: int):
     "Yields held-out transitions with the outputs of actor and critic for their states, a chunk at a time"
-    rows, trunks, batches = learner.val_idx, ("actor", "critic"), learner.batches
+    rows = learner.val_idx
+    trunks = ("actor", "critic")
+    batches = learner.batches
     if learner.windows:
         yield from ((part, outputs) for part, outputs, _ in walk_episodes(learner, rows, trunks))
         return
     for part in (rows[i : i + chunk] for i in range(0, len(rows), chunk)):
         with learner.autocast():
             observed = batches.observed(batches.dataset.codes(part))
-            outputs = learner.net.outputs(trunks, observed, batches.put(batches.hidden_states(part)))
+            outputs = learner.net.outputs(trunks, observed, batches.to_device(batches.hidden_states(part)))
         yield part, outputs
 
 # %% ../../nbs/offline/learner.ipynb #f81d76e6

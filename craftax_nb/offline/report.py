@@ -53,7 +53,8 @@ def final_table(
     return pd.DataFrame(rows, columns=["metric", "value", "unit", "step", "meaning"]).set_index("metric").round(4)
 
 # %% ../../nbs/offline/report.ipynb #8f7b912c
-LEAST_ESS, MOST_ESS = 0.05, 0.95  # shares of a batch between which weights are neither collapsed nor flat
+LEAST_ESS = 0.05  # shares of a batch between which weights are neither collapsed nor flat
+MOST_ESS = 0.95
 MOST_CLIPPED = 0.25  # share of weights at the clip, beyond which it decides more than the advantage
 DISGUISED = 0.8, 0.95  # effective sample size and correlation; above both, AWR is hardly more than behaviour cloning
 
@@ -64,7 +65,8 @@ def weight_warning(
 ) -> str:  # "" for healthy weights
     "What is wrong with the weights: flat (behaviour cloning), collapsed, or decided by the clip"
     ess, clipped, correlation = (metrics.get(n, math.nan) for n in ("ess", "clip_fraction", "weight_correlation"))
-    size, at = f"effective sample size {ess:.1%} of a batch", _temperature(metrics, algorithm)
+    size = f"effective sample size {ess:.1%} of a batch"
+    at = _temperature(metrics, algorithm)
     if ess < LEAST_ESS:
         return f"the weights have collapsed: {size} (under 5 %) {at}; try a larger beta"
     if clipped > MOST_CLIPPED:
@@ -108,21 +110,22 @@ def offline_conclusion(
     warning: str = "",  # from `warn_of_weights`
 ) -> str:
     "A sentence or two: how well a run predicts held-out episodes, and whether its weights are healthy"
-    value, parts = table.value, []
+    value = table.value
+    parts = []
     if "held_accuracy" in value and math.isfinite(value["held_accuracy"]):
         parts.append(f"predicts {value['held_accuracy']:.0%} of the actions")
     explained = value.get("held_explained_variance", math.nan)
     if explained >= 0:
         parts.append(f"explains {explained:.0%} of the variance of the returns")
-    learnt = f"Of held-out episodes it {' and '.join(parts)}." if parts else "No episodes were held out."
+    fit = f"Of held-out episodes it {' and '.join(parts)}." if parts else "No episodes were held out."
     if explained < 0:
-        learnt = f"{learnt if parts else ''} {BELOW_ZERO.format(explained)}".strip()
+        fit = f"{fit if parts else ''} {BELOW_ZERO.format(explained)}".strip()
     if warning:
-        return f"{learnt} {warning[0].upper()}{warning[1:]}."
+        return f"{fit} {warning[0].upper()}{warning[1:]}."
     if "ess" not in value:
-        return learnt
+        return fit
     clipped = f", {value['clip_fraction']:.0%} of the weights clipped" if "clip_fraction" in value else ""
-    return f"{learnt} The weights are neither flat nor collapsed: effective sample size {value['ess']:.0%}{clipped}."
+    return f"{fit} The weights are neither flat nor collapsed: effective sample size {value['ess']:.0%}{clipped}."
 
 # %% ../../nbs/offline/report.ipynb #70b92c94
 PLOTS = [

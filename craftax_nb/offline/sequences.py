@@ -45,8 +45,8 @@ class Windows:
     ) -> None:
         "Keeps the memories of those transitions that a window begins after"
         window = self.window_after[transitions]
-        wanted = np.flatnonzero(window >= 0)
-        self.memory[:, window[wanted]] = memory[:, wanted].float().cpu().numpy()
+        starts = np.flatnonzero(window >= 0)
+        self.memory[:, window[starts]] = memory[:, starts].float().cpu().numpy()
 
 # %% ../../nbs/offline/sequences.ipynb #4e356ff8
 def episode_chunks(
@@ -60,10 +60,10 @@ def episode_chunks(
     order = np.argsort(-length, kind="stable")
     for i in range(0, len(order), at_once):
         group = order[i : i + at_once]
-        for begin in range(0, length[group[0]], steps):
-            going = group[length[group] > begin]
-            step = np.arange(begin, min(begin + steps, length[group[0]]))[:, None]
-            yield start[going] + np.minimum(step, length[going] - 1), step < length[going], begin == 0
+        for offset in range(0, length[group[0]], steps):
+            running = group[length[group] > offset]
+            step = np.arange(offset, min(offset + steps, length[group[0]]))[:, None]
+            yield start[running] + np.minimum(step, length[running] - 1), step < length[running], offset == 0
 
 # %% ../../nbs/offline/sequences.ipynb #ef20a1ae
 @torch.no_grad()
@@ -73,14 +73,17 @@ def walk_episodes(
     trunks: Sequence[str],  # whose outputs are wanted
 ) -> Iterator[tuple[np.ndarray, list[Tensor], Tensor]]:
     "Yields transitions (k,), the outputs of each trunk (seeds, k, ...), and the memory after them (seeds, k, width)"
-    net, batches, memory = learner.net, learner.batches, None
+    net = learner.net
+    batches = learner.batches
+    memory = None
     for place, valid, begins in episode_chunks(np.isin(rows, batches.dataset.start)):
-        part, inside = rows[place.ravel()], torch.from_numpy(valid.ravel())
+        part = rows[place.ravel()]
+        inside = torch.from_numpy(valid.ravel())
         no_first = torch.zeros(place.shape, dtype=torch.bool, device=batches.device)
         with learner.autocast():
             inputs = net.read(batches.observed(batches.dataset.codes(part)))
             features, after = net.reader(inputs, None if begins else memory[:, : place.shape[1]], no_first)
-            hidden_state = batches.put(batches.hidden_states(part))
+            hidden_state = batches.to_device(batches.hidden_states(part))
             outputs = [net.trunk(name, (features,), hidden_state)[:, inside] for name in trunks]
         memory = after[:, -1]
         yield part[valid.ravel()], outputs, after.flatten(1, 2)[:, inside]
@@ -102,7 +105,7 @@ def sequence_values(
             next_values[:, part[cut]] = _values_after(learner, part[cut], memory[:, cut])
     return values[:, rows], next_values[:, rows]
 
-
+# %% ../../nbs/offline/sequences.ipynb #5e0580f4
 @torch.no_grad()
 def _values_after(learner, rows: np.ndarray, memory: Tensor) -> np.ndarray:  # (seeds, n) float32
     "The critics' values of the states that some transitions lead to; `memory` (seeds, n, width) is that after them"

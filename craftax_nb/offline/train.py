@@ -8,13 +8,14 @@ __all__ = ['current_agent', 'seed_folder', 'save_checkpoint', 'check_inputs', 'r
 
 # %% ../../nbs/offline/train.ipynb #fa664320
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from fastcore.basics import patch
 
-from ..nets.agent import Agent, read_meta, save_agent
+from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..nets.torch_nets import to_flax
 from .learner import Learner, held_out_metrics, summarise
 from ..runs.checkpoints import CheckpointError, DamagedState
@@ -30,11 +31,15 @@ def current_agent(
     seed: int = 0,  # which of the seeds, counted from 0
 ) -> Agent:
     "One seed's network with its present weights, as an agent"
-    data, labels, params = learner.batches.dataset, learner.batches.labels, to_flax(learner.net, seed)
-    about = dict(upstream_exact=data.upstream_exact, craftax_version=data.craftax_version, gamma=learner.settings.gamma)
+    data = learner.batches.dataset
+    labels = learner.batches.labels
+    params = to_flax(learner.net, seed)
+    metadata = dict(
+        upstream_exact=data.upstream_exact, craftax_version=data.craftax_version, gamma=learner.settings.gamma
+    )
     if labels is None:
-        return Agent(learner.spec, params, **about)
-    return Agent(learner.spec, params, learner.batches.mean, learner.batches.std, labels.recipe, **about)
+        return Agent(learner.spec, params, **metadata)
+    return Agent(learner.spec, params, learner.batches.mean, learner.batches.std, labels.recipe, **metadata)
 
 # %% ../../nbs/offline/train.ipynb #a421243a
 def seed_folder(
@@ -55,14 +60,16 @@ def save_checkpoint(
     state = _training_state(learner)
     labels = learner.batches.labels
     inputs = dict(dataset_hash=learner.batches.dataset.hash, labels_hash=labels.hash if labels else "")
+    origin = Origin(learner.algorithm.kind, learner.step, **inputs)
     write_state = lambda new: torch.save(state, new / "training.pt")
     for i, seed in reversed(list(enumerate(learner.seeds))):
-        options = dict(parameters={**parameters, "seed": seed}, extra=None if i else write_state, dtype=dtype)
+        seed_origin = replace(origin, parameters={**parameters, "seed": seed})
+        extra = None if i else write_state
         place = seed_folder(folder, seed) if i else folder
-        save_agent(place, current_agent(learner, i), learner.algorithm.kind, learner.step, "torch", **options, **inputs)
+        save_agent(place, current_agent(learner, i), seed_origin, "torch", dtype, extra)
     return folder
 
-
+# %% ../../nbs/offline/train.ipynb #3bac82d3
 def _training_state(learner: Learner) -> dict:
     "All that a resumed run needs besides its parameters"
     return dict(
@@ -136,7 +143,8 @@ def logged_metrics(
         own = {f"{name}_seed{seed}": x[i] for name, x in held_out.items() for i, seed in enumerate(learner.seeds)}
         metrics |= {name: float(x) for name, x in own.items()}
     if metrics.get("held_log_likelihood", -float("inf")) > learner.best:
-        learner.best, learner.best_step = metrics["held_log_likelihood"], learner.step
+        learner.best = metrics["held_log_likelihood"]
+        learner.best_step = learner.step
     return metrics
 
 # %% ../../nbs/offline/train.ipynb #54a8ca5c
@@ -155,7 +163,7 @@ def check_losses(
         what = f"{name} is {float(metrics[name].flatten()[first])} (seed {learner.seeds[first]})"
         raise diverged(step, what, _advice(learner))
 
-
+# %% ../../nbs/offline/train.ipynb #bad4332c
 def _advice(learner: Learner) -> str:
     "What to do where training diverged"
     if learner.target is None or np.isfinite(learner.target[:, learner.target_idx]).all():
@@ -179,13 +187,13 @@ class OfflineTrainee(Trainee):
         self.metrics: list[dict] = []  # of the steps since the last row, (seeds,) each
         self.loss = float("nan")  # of the last row
 
-
+# %% ../../nbs/offline/train.ipynb #c61c2a6d
 @patch(as_prop=True)
 def step(self: OfflineTrainee) -> int:
     "Gradient steps that were made so far"
     return self.learner.step
 
-
+# %% ../../nbs/offline/train.ipynb #d81a00d1
 @patch(as_prop=True)
 def out_of_patience(self: OfflineTrainee) -> bool:
     "Whether the held-out log-likelihood has not improved for `patience` gradient steps"
@@ -223,19 +231,19 @@ def row(self: OfflineTrainee) -> dict[str, float]:
     self.loss = out["loss"]
     return out
 
-
+# %% ../../nbs/offline/train.ipynb #44fd9fba
 @patch
 def progress(self: OfflineTrainee) -> str:
     "The loss"
     return f"loss {self.loss:.3f}"
 
-
+# %% ../../nbs/offline/train.ipynb #5c1023c8
 @patch
 def save(self: OfflineTrainee, folder: Path) -> None:
     "As `save_checkpoint`"
     self.checkpoint = save_checkpoint(self.learner, folder, self.parameters, self.dtype)
 
-
+# %% ../../nbs/offline/train.ipynb #8c29681d
 @patch
 def finish(self: OfflineTrainee) -> Path:
     "Gives the last checkpoint; prints why the run ended where it was out of patience"

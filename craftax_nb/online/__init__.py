@@ -8,10 +8,12 @@ bonuses are handed to them.
 ## Reading order
 
 1. online.ppo: PPO on a batch of environments; begin here
-2. online.bonuses: ICM, E3B, RND
-3. online.hidden: a language model is asked while PPO plays
-4. online.train: the run around it: metrics, episodes to shards, checkpoints
-5. online.job: the job `train_ppo`
+2. online.advantages: generalised advantage estimates
+3. online.bonuses: ICM, E3B, RND
+4. online.hidden: a language model is asked while PPO plays
+5. online.train: the run around it: metrics, episodes to shards, checkpoints
+6. online.job: the job `train_ppo`
+7. online.settings: the parameters of train_ppo
 
 ## Who calls it
 

@@ -19,6 +19,7 @@ from flax.linen.initializers import orthogonal
 from ..nets.encoders import FirstLayer
 from ..nets.sparse import sparse_product
 from ..nets.spec import NetSpec
+from .settings import BONUS_NAMES
 from ..play.types import Record
 
 # %% auto #0
@@ -81,7 +82,8 @@ class Dynamics(nn.Module):
     def setup(self):
         self.encoder = Encoder(self.width, self.latent)
         two = lambda outputs: nn.Sequential([nn.Dense(self.width), nn.relu, nn.Dense(outputs)])
-        self.inverse, self.forward = two(self.net.num_actions), two(self.latent)
+        self.inverse = two(self.net.num_actions)
+        self.forward = two(self.latent)
 
     def features(self, codes):
         return self.encoder(codes, self.net.obs_dim)
@@ -89,8 +91,8 @@ class Dynamics(nn.Module):
     def __call__(self, codes, next_codes, action):
         "Logits of the action, the features after it, and what the forward model expected"
         before, after = self.features(codes), self.features(next_codes)
-        taken = jax.nn.one_hot(action, self.net.num_actions)
-        expected = self.forward(jnp.concatenate([jax.lax.stop_gradient(before), taken], -1))
+        one_hot = jax.nn.one_hot(action, self.net.num_actions)
+        expected = self.forward(jnp.concatenate([jax.lax.stop_gradient(before), one_hot], -1))
         return self.inverse(jnp.concatenate([before, after], -1)), jax.lax.stop_gradient(after), expected
 
 # %% ../../nbs/online/bonuses.ipynb #91315b96
@@ -189,11 +191,13 @@ def _discounted_sums(total: jax.Array, error: jax.Array, gamma: float) -> tuple[
 # %% ../../nbs/online/bonuses.ipynb #f5a4143d
 def _running_moments(moments: dict, sums: jax.Array, mean: Callable) -> dict:
     "Count, mean and variance of everything so far, these sums included (Chan et al. 1983)"
-    average, n = mean(sums.mean()), mean(jnp.float32(sums.size))
+    average = mean(sums.mean())
+    n = mean(jnp.float32(sums.size))
     variance = mean(((sums - average) ** 2).mean())
-    count, moved = moments["count"] + n, average - moments["mean"]
-    square = moments["var"] * moments["count"] + variance * n + moved**2 * moments["count"] * n / count
-    return {"count": count, "mean": moments["mean"] + moved * n / count, "var": square / count}
+    count = moments["count"] + n
+    delta = average - moments["mean"]
+    square = moments["var"] * moments["count"] + variance * n + delta**2 * moments["count"] * n / count
+    return {"count": count, "mean": moments["mean"] + delta * n / count, "var": square / count}
 
 # %% ../../nbs/online/bonuses.ipynb #aecd9493
 @dataclass(frozen=True)
@@ -238,7 +242,7 @@ class RND:
     update = _update
 
 # %% ../../nbs/online/bonuses.ipynb #bd3cd65e
-BONUSES = {"none": None, "icm": ICM, "e3b": E3B, "rnd": RND}
+BONUSES = dict(zip(BONUS_NAMES, (None, ICM, E3B, RND), strict=True))
 
 
 def make_bonus(

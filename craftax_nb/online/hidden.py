@@ -15,9 +15,9 @@ import numpy as np
 from ..lm.cadence import spacing
 from ..lm.recipe import Recipe
 from ..nets.agent import Agent
-from .ppo import KEPT, PPO, TrainState
+from .ppo import PPO, ROLLOUT_FIELDS, TrainState
 from ..play.hidden import HiddenStore
-from ..play.live_rollout import live_rollout, take_moments
+from ..play.live_rollout import LiveModel, live_rollout, take_moments
 from ..play.policy import NetworkPolicy
 from ..play.types import Record
 
@@ -28,17 +28,18 @@ __all__ = ['collect_live', 'measure_hidden', 'label_episodes']
 def collect_live(ppo: PPO, train: TrainState, store: HiddenStore) -> tuple[TrainState, Record]:
     "Plays `num_steps` steps in every environment, as `online.ppo.collect`, and asks the language model on the way"
     if ppo.seeds > 1:
-        one_seed, state_of = replace(ppo, seeds=1), lambda i: jax.tree.map(lambda x: x[i], train)
-        rollouts = [collect_live(one_seed, state_of(i), store) for i in range(ppo.seeds)]
+        state_of = lambda i: jax.tree.map(lambda x: x[i], train)
+        rollouts = [collect_live(replace(ppo, seeds=1), state_of(i), store) for i in range(ppo.seeds)]
         states, records = zip(*rollouts, strict=True)
-        return jax.tree.map(lambda *x: jnp.stack(x), *states), _side_by_side(records)
+        return jax.tree.map(lambda *x: jnp.stack(x), *states), _stacked(records)
     key, key_play = jax.random.split(train.key)
     policy = NetworkPolicy(Agent(ppo.net, train.params))
-    envs, record = live_rollout(ppo.world, policy, train.envs, key_play, ppo.num_steps, KEPT, ppo.hidden, store)
+    model = LiveModel(ppo.hidden, store)
+    envs, record = live_rollout(ppo.world, policy, train.envs, key_play, ppo.num_steps, ROLLOUT_FIELDS, model)
     return train.replace(envs=envs, key=key), record
 
 
-def _side_by_side(records: list[Record]) -> Record:
+def _stacked(records: list[Record]) -> Record:
     "The records of several seeds with a leading axis; their tables get the size of the largest"
     size = max(len(record.hidden_table.rows) for record in records)
     larger = lambda rows: jnp.pad(rows, ((0, size - len(rows)), (0, 0)))
@@ -71,11 +72,12 @@ def label_episodes(
     store.settle()
     data = Dataset(folder)
     plan = plan_labels(data, recipe, None, store.labeller.describe)
-    keys, place = [text_key(text) for text in plan.texts], folder / "labels" / recipe.hash
+    keys = [text_key(text) for text in plan.texts]
+    place = folder / "labels" / recipe.hash
     missing = np.array([key not in store.numbers for key in keys])
     if missing.any():  # with overlap an episode may end before the model is asked about it
-        labelled = np.flatnonzero(data.step_of % spacing(recipe.cadence) == 0)
-        first_with_text = labelled[np.unique(plan.pointer[labelled], return_index=True)[1]]  # of each text, in order
+        sources = np.flatnonzero(data.step_of % spacing(recipe.cadence) == 0)
+        first_with_text = sources[np.unique(plan.pointer[sources], return_index=True)[1]]  # of each text, in order
         rows = first_with_text[missing]
         store.ask(data.codes(rows), past_codes(data, rows, recipe.history) if recipe.history else None)
     return save_labels(place, recipe, keys, store.chunks(), plan.pointer, dataset_hash=data.hash).folder

@@ -5,6 +5,8 @@
 # %% ../../nbs/online/job.ipynb #a779e8b9
 from __future__ import annotations
 
+from dataclasses import fields
+
 import matplotlib.pyplot as plt
 import pandas as pd
 
@@ -15,6 +17,7 @@ from ..nets.hidden import AGE_BUCKETS
 from ..nets.spec import NetSpec
 from .bonuses import make_bonus
 from .ppo import PPO
+from .settings import PPOSettings
 from .train import make_net
 from ..play.hidden import HiddenStore
 from ..play.live_rollout import HiddenSettings, hidden_settings
@@ -42,26 +45,24 @@ def _net_like(start: Agent, wanted: NetSpec, checkpoint: str) -> NetSpec:
     return start.spec
 
 # %% ../../nbs/online/job.ipynb #22688c65
-def _check_kind(start: Agent, p: dict) -> None:
+def _check_kind(start: Agent, settings: PPOSettings) -> None:
     "ValueError where the agent to start from saw another kind of observation than the run's"
-    if start.upstream_exact != p["upstream_exact"]:
+    if start.upstream_exact != settings.upstream_exact:
         raise ValueError(
-            f"checkpoint: {p['checkpoint']} was trained with upstream_exact {start.upstream_exact}, this run has "
-            f"{p['upstream_exact']}; give -p upstream_exact {start.upstream_exact}"
+            f"checkpoint: {settings.checkpoint} was trained with upstream_exact {start.upstream_exact}, this run has "
+            f"{settings.upstream_exact}; give -p upstream_exact {start.upstream_exact}"
         )
 
 # %% ../../nbs/online/job.ipynb #18d03d18
-def _hidden_inputs(p: dict, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
+def _hidden_inputs(settings: PPOSettings, hidden: HiddenStore | None) -> tuple[dict, HiddenSettings | None]:
     "The network's fields for hidden states, and when the language model is asked; ({}, None) without one"
     if hidden is None:
         return {}, None
     vectors = hidden.recipe.vectors if hidden.recipe else 1
-    buckets = 0 if p["net"] == "frozen_vision" else AGE_BUCKETS  # its hidden states are always new
-    reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=buckets, on_stale=p["on_stale"])
-    settings = hidden_settings(
-        p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history, p["overlap"]
-    )
-    return reads, settings
+    buckets = 0 if settings.net == "frozen_vision" else AGE_BUCKETS  # its hidden states are always new
+    reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=buckets, on_stale=settings.on_stale)
+    when = (settings.num_envs, settings.num_steps, settings.cadence, settings.hidden_dropout)
+    return reads, hidden_settings(*when, hidden.history, settings.overlap)
 
 
 def _take_moments(start: Agent, hidden: HiddenStore | None) -> None:
@@ -70,34 +71,37 @@ def _take_moments(start: Agent, hidden: HiddenStore | None) -> None:
         require_same(start.recipe, hidden.recipe, "the checkpoint", "hidden_states", ignore=("cadence",))
         hidden.mean, hidden.std = start.hidden_mean, start.hidden_std
 
+# %% ../../nbs/online/job.ipynb #19f79088
+def _ppo_of(settings: PPOSettings, spec: NetSpec, asks: HiddenSettings | None) -> PPO:
+    "PPO with the settings' values"
+    same = {field.name for field in fields(PPO)} & {*settings.parameters()} - {"net", "bonus"}
+    return PPO(
+        spec,
+        settings.steps,
+        learning_rate=settings.lr,
+        bonus=make_bonus(settings.bonus, spec, settings.bonus_coef or None),
+        world=World(spec.env_name, 0, settings.resets, settings.reset_ratio, settings.upstream_exact),
+        hidden=asks,
+        **settings.selection(*same),
+    )
+
 # %% ../../nbs/online/job.ipynb #2cb51abd
 def make_ppo(
     run: Run,  # of train_ppo
     hidden: HiddenStore | None = None,  # of `open_store`, the language model that is asked
 ) -> tuple[PPO, Agent | None]:  # the settings, and the agent to start from
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
-    p = run.params
-    start = load_agent(p["checkpoint"]) if p["checkpoint"] else None
-    same_names = "num_envs num_steps gamma gae_lambda clip epochs minibatches entropy_coef value_coef max_grad_norm "
-    same_names += "anneal seeds reflect gradient_dtype"
+    settings = run.settings
+    start = load_agent(settings.checkpoint) if settings.checkpoint else None
     try:
-        reads, settings = _hidden_inputs(p, hidden)
-        sizes = dict(width=p["width"], depth=p["depth"], extras=p["extras"])
-        spec = make_net(p["env_name"], p["net"], p["bonus"], **sizes, **reads)
+        reads, asks = _hidden_inputs(settings, hidden)
+        sizes = settings.selection("width", "depth", "extras")
+        spec = make_net(settings.env_name, settings.net, settings.bonus, **sizes, **reads)
         if start:
-            spec = _net_like(start, spec, p["checkpoint"])
-            _check_kind(start, p)
+            spec = _net_like(start, spec, settings.checkpoint)
+            _check_kind(start, settings)
             _take_moments(start, hidden)
-        ppo = PPO(
-            spec,
-            p["steps"],
-            learning_rate=p["lr"],
-            bonus=make_bonus(p["bonus"], spec, p["bonus_coef"] or None),
-            world=World(spec.env_name, 0, p["resets"], p["reset_ratio"], p["upstream_exact"]),
-            devices=p["devices"],
-            hidden=settings,
-            **{name: p[name] for name in same_names.split()},
-        )
+        ppo = _ppo_of(settings, spec, asks)
     except ValueError as e:
         raise ParameterError(f"train_ppo: {e}") from None
     return ppo, start
@@ -109,7 +113,7 @@ def data_note(
     "A sentence about the run's data set, with a warning where no episode was stored, or more were dropped than stored"
     more = "the others had begun before: give a larger collect_last"
     if not any((run.dir / "data").glob("shard-*")):
-        steps = f"{run.params['collect_last']:,}"
+        steps = f"{run.settings.collect_last:,}"
         return f"WARNING: no episode began in the last {steps} steps, so there is no data set; {more}"
     data = load_dataset(run.dir)
     dropped, n = data.dropped["episodes"], data.num_episodes

@@ -5,6 +5,7 @@
 # %% ../../nbs/online/ppo.ipynb #261edb0b
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
@@ -19,20 +20,22 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from ..nets.agent import Agent
-from ..nets.flax_nets import ActorCritic, initial_memory
+from ..nets.flax_nets import ActorCritic, Output, initial_memory
 from ..nets.hidden import rows_of
 from ..nets.products import check_gradient_dtype, gradient_norm
 from ..nets.spec import NetSpec
+from .advantages import intrinsic_advantages, reward_advantages
 from .bonuses import BonusState
 from ..play.engine import Envs, rollout, start_envs
-from ..play.live_rollout import HiddenSettings, seen_now, start_held
+from ..play.live_rollout import HiddenSettings
 from ..play.policy import NetworkPolicy
+from ..play.questions import first_questions
 from ..play.types import Record
 from ..world.env import World
 from ..world.reflections import REFLECTIONS, reflect_actions, reflect_codes
 
 # %% auto #0
-__all__ = ['KEPT', 'HIDDEN', 'collect', 'learn', 'PPO', 'TrainState', 'init', 'reward_advantages', 'intrinsic_advantages', 'loss']
+__all__ = ['ROLLOUT_FIELDS', 'collect', 'HIDDEN', 'learn', 'PPO', 'TrainState', 'init', 'hidden_inputs', 'loss']
 
 # %% ../../nbs/online/ppo.ipynb #3beb275b
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class PPO:
     bonus: Any = None  # an exploration bonus of `online.bonuses`
     world: World | None = None  # the game; default: the network's, with lazy resets
     seeds: int = 1  # runs side by side under one vmap, each with its own environments
-    devices: int = 1  # the environments are shared out over so many
+    devices: int = 1  # over which the environments are shared out
     hidden: HiddenSettings | None = None  # when a language model is asked (`online.hidden`); None: none is asked
     reflect: bool = False  # learn each step from a random mirror image of what was seen (`world.reflections`)
     gradient_dtype: str = "float32"  # in which gradients are multiplied (`nets.products`): "float32" or "bfloat16"
@@ -97,15 +100,15 @@ def _check(ppo: PPO) -> None:
         has = f"NetSpec.intrinsic_critic is {ppo.net.intrinsic_critic}, but the bonus is {ppo.bonus}"
         raise ValueError(f"{has}: the second critic goes with RND, and with no other bonus")
     if bool(ppo.hidden) != bool(ppo.net.hidden_dim) or (ppo.hidden and ppo.devices > 1):
-        given = f"hidden is {ppo.hidden}, NetSpec.hidden_dim {ppo.net.hidden_dim}, devices {ppo.devices}"
-        raise ValueError(f"{given}: a network reads hidden states exactly where a model is asked, on one device")
+        fields = f"hidden is {ppo.hidden}, NetSpec.hidden_dim {ppo.net.hidden_dim}, devices {ppo.devices}"
+        raise ValueError(f"{fields}: a network reads hidden states exactly where a model is asked, on one device")
     size, name = (ppo.num_envs, "num_envs") if ppo.learns_from_sequences else (ppo.batch, "num_envs * num_steps")
     if size % (ppo.minibatches * ppo.devices):
         parts = f"{ppo.minibatches} equal minibatches on {ppo.devices} devices"
         raise ValueError(f"{name} = {size} can't be split into {parts}; change one of them")
     if ppo.num_envs % ppo.devices or (ppo.seeds > 1 < ppo.devices):
-        given = f"{ppo.num_envs} environments and {ppo.seeds} seeds don't fit {ppo.devices} devices"
-        raise ValueError(f"{given}: take a multiple of the devices, and one seed")
+        sizes = f"{ppo.num_envs} environments and {ppo.seeds} seeds don't fit {ppo.devices} devices"
+        raise ValueError(f"{sizes}: take a multiple of the devices, and one seed")
     if ppo.total_steps < ppo.batch:
         rollout_size = f"one rollout of num_envs * num_steps = {ppo.batch}"
         raise ValueError(f"steps is {ppo.total_steps}, less than {rollout_size}; give more steps or a smaller rollout")
@@ -167,7 +170,7 @@ def init(
     key, key_net, key_world, key_bonus = jax.random.split(jax.random.PRNGKey(seed), 4)
     envs = start_envs(ppo.world, key_world, initial_memory(ppo.net, ppo.num_envs), ppo.num_envs)
     if ppo.hidden:
-        envs = envs._replace(hidden=start_held(envs.codes, ppo.hidden.history))
+        envs = envs._replace(hidden=first_questions(envs.codes, ppo.hidden.history))
     if params is None:
         params = _first_weights(ppo.net, key_net, envs.codes[:1])
     params = jax.tree.map(jnp.asarray, params)
@@ -194,7 +197,7 @@ def _placement(ppo: PPO) -> tuple[TrainState, Record]:
 
 # %% ../../nbs/online/ppo.ipynb #cb16dc3b
 def _compiled(f, placement):
-    "`f(ppo, train, ...)` compiled, over seeds or devices as `ppo` says; the given `train` is used up"
+    "`f(ppo, train, ...)` compiled, over the seeds or devices of `ppo`; donates `train`: don't use it afterwards"
 
     @partial(jax.jit, static_argnums=0, donate_argnums=1)
     @wraps(f)
@@ -204,14 +207,15 @@ def _compiled(f, placement):
         if ppo.devices == 1:
             return f(ppo, train, *args)
         mesh = Mesh(_devices(ppo.devices), ("envs",))
-        takes, gives = placement(*_placement(ppo))
-        return jax.shard_map(partial(f, ppo), mesh=mesh, in_specs=takes, out_specs=gives, check_vma=False)(train, *args)
+        inputs, outputs = placement(*_placement(ppo))
+        sharded = jax.shard_map(partial(f, ppo), mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
+        return sharded(train, *args)
 
     return run
 
 # %% ../../nbs/online/ppo.ipynb #426e5250
 def _devices(count: int) -> np.ndarray:
-    "So many devices; ValueError where JAX sees fewer"
+    "The first devices; ValueError where JAX has fewer"
     if len(jax.devices()) < count:
         raise ValueError(
             f"devices is {count}, but JAX sees {len(jax.devices())}; "
@@ -220,56 +224,18 @@ def _devices(count: int) -> np.ndarray:
     return np.array(jax.devices()[:count])
 
 # %% ../../nbs/online/ppo.ipynb #7c293384
-KEPT = ("log_prob", "value", "intrinsic_value", "bootstrap")  # fields of the record besides those of every rollout
-HIDDEN = ("hidden_table", "hidden_row", "hidden_age")  # further fields, where a language model is asked
+ROLLOUT_FIELDS = ("log_prob", "value", "intrinsic_value", "bootstrap")  # of the record, besides those of the game
 
 
 def _collect(ppo: PPO, train: TrainState) -> tuple[TrainState, Record]:
     "Plays `num_steps` steps in every environment"
     key, key_play = jax.random.split(train.key)
     policy = NetworkPolicy(Agent(ppo.net, train.params))
-    envs, record = rollout(ppo.world, policy, train.envs, _device_key(ppo, key_play), ppo.num_steps, KEPT)
+    envs, record = rollout(ppo.world, policy, train.envs, _device_key(ppo, key_play), ppo.num_steps, ROLLOUT_FIELDS)
     return train.replace(envs=envs, key=key), record
 
 
 collect = _compiled(_collect, lambda train, record: ((train,), (train, record)))
-
-# %% ../../nbs/online/ppo.ipynb #79e56df8
-def _estimate(reward, value, next_value, not_done, gamma: float, gae_lambda: float) -> jax.Array:
-    "Generalised advantage estimates (Schulman et al. 2016, equation 16); arrays (steps, envs)"
-    delta = reward + gamma * next_value - value
-
-    def back(next_advantage, step):
-        delta, not_done = step
-        advantage = delta + gamma * gae_lambda * jnp.where(not_done, next_advantage, 0.0)
-        return advantage, advantage
-
-    return jax.lax.scan(back, jnp.zeros_like(delta[0]), (delta, not_done), reverse=True)[1]
-
-# %% ../../nbs/online/ppo.ipynb #124d5935
-def reward_advantages(
-    record: Record,  # (steps, envs)
-    last_value: jax.Array,  # (envs,) value of what the environments show after the rollout
-    gamma: float,
-    gae_lambda: float,
-) -> jax.Array:  # (steps, envs)
-    "Advantages of the game's reward"
-    ended = record.terminated | record.truncated
-    next_value = jnp.where(ended, record.bootstrap, jnp.concatenate([record.value[1:], last_value[None]]))
-    return _estimate(record.reward, record.value, next_value, ~ended, gamma, gae_lambda)
-
-# %% ../../nbs/online/ppo.ipynb #5bfd2432
-def intrinsic_advantages(
-    intrinsic_reward: jax.Array,  # (steps, envs) the bonus
-    intrinsic_value: jax.Array,  # (steps, envs) the second critic's values
-    last_value: jax.Array,  # (envs,) the second critic's value after the rollout
-    gamma: float,
-    gae_lambda: float,
-) -> jax.Array:  # (steps, envs)
-    "Advantages of a bonus with its own critic, which don't stop where episodes end (Burda et al. 2019, section 2.3)"
-    next_value = jnp.concatenate([intrinsic_value[1:], last_value[None]])
-    not_done = jnp.ones(intrinsic_reward.shape, bool)
-    return _estimate(intrinsic_reward, intrinsic_value, next_value, not_done, gamma, gae_lambda)
 
 # %% ../../nbs/online/ppo.ipynb #02cb1cb0
 def _value_loss(ppo: PPO, value, old_value, target):
@@ -283,6 +249,33 @@ def _normalise(ppo: PPO, advantage):
     centred = advantage - _mean(ppo, advantage.mean())
     return centred / (jnp.sqrt(_mean(ppo, (centred**2).mean())) + 1e-8)
 
+# %% ../../nbs/online/ppo.ipynb #e375f7ba
+HIDDEN = ("hidden_table", "hidden_row", "hidden_age")  # of the record, where a language model is asked
+
+
+def hidden_inputs(ppo: PPO, params, batch: Mapping):  # HiddenRows
+    "What the network reads of a language model: the fields `HIDDEN` of a batch; None where no model is asked"
+    if not ppo.hidden:
+        return None
+    return rows_of(ppo.net, params, *(batch[name] for name in HIDDEN))
+
+# %% ../../nbs/online/ppo.ipynb #6fef12f1
+def _policy_loss(ppo: PPO, logits, batch: dict):  # scalar loss, metrics
+    "The clipped objective, negative; with the entropy, the approximate KL and the share of clipped ratios"
+    log_probs = jax.nn.log_softmax(logits)
+    log_prob = jnp.take_along_axis(log_probs, batch["action"][..., None], -1)[..., 0]
+    entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
+    log_ratio = log_prob - batch["log_prob"]
+    ratio = jnp.exp(log_ratio)
+    advantage = _normalise(ppo, batch["advantage"])
+    policy_loss = -jnp.minimum(ratio * advantage, ratio.clip(1 - ppo.clip, 1 + ppo.clip) * advantage).mean()
+    clip_fraction = (jnp.abs(ratio - 1) > ppo.clip).mean()
+    return policy_loss, {
+        "entropy": entropy,
+        "approx_kl": (ratio - 1 - log_ratio).mean(),
+        "clip_fraction": clip_fraction,
+    }
+
 # %% ../../nbs/online/ppo.ipynb #46a489d8
 def loss(
     ppo: PPO,
@@ -290,68 +283,71 @@ def loss(
     batch: dict,  # codes, action, log_prob, value, advantage, target, ...; each (..., batch, ...); and hidden_table
 ):  # scalar loss, metrics
     "PPO's loss on one minibatch"
-    hidden_state = rows_of(ppo.net, params, *map(batch.get, HIDDEN))
-    inputs = batch["codes"], hidden_state, batch.get("memory"), batch.get("first")
+    inputs = batch["codes"], hidden_inputs(ppo, params, batch), batch.get("memory"), batch.get("first")
     out = ActorCritic(ppo.net, ppo.gradient_dtype).apply({"params": params}, *inputs)
-    log_probs = jax.nn.log_softmax(out.logits)
-    log_prob = jnp.take_along_axis(log_probs, batch["action"][..., None], -1)[..., 0]
-    entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
-    log_ratio = log_prob - batch["log_prob"]
-    ratio = jnp.exp(log_ratio)
-    advantage = _normalise(ppo, batch["advantage"])
-    policy_loss = -jnp.minimum(ratio * advantage, ratio.clip(1 - ppo.clip, 1 + ppo.clip) * advantage).mean()
+    policy_loss, metrics = _policy_loss(ppo, out.logits, batch)
     value_loss = _value_loss(ppo, out.value, batch["value"], batch["target"])
-    total = policy_loss + ppo.value_coef * value_loss - ppo.entropy_coef * entropy
-    metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
-    metrics |= {"approx_kl": (ratio - 1 - log_ratio).mean(), "clip_fraction": (jnp.abs(ratio - 1) > ppo.clip).mean()}
+    total = policy_loss + ppo.value_coef * value_loss - ppo.entropy_coef * metrics["entropy"]
+    metrics = {"policy_loss": policy_loss, "value_loss": value_loss} | metrics
     if ppo.net.intrinsic_critic:
         old_value, target = batch["intrinsic_value"], batch["intrinsic_target"]
-        metrics["curiosity_loss"] = _value_loss(ppo, out.intrinsic_value, old_value, target)
-        total += ppo.value_coef * metrics["curiosity_loss"]
+        metrics["intrinsic_value_loss"] = _value_loss(ppo, out.intrinsic_value, old_value, target)
+        total += ppo.value_coef * metrics["intrinsic_value_loss"]
     return total, metrics
 
 # %% ../../nbs/online/ppo.ipynb #f3dbe5de
+def _last_output(ppo: PPO, train: TrainState, record: Record) -> Output:
+    "The network's output for what the environments show after the rollout"
+    envs, hidden_state = train.envs, None
+    if ppo.hidden:
+        after = (record.hidden_table, *envs.hidden.rows_read())
+        hidden_state = hidden_inputs(ppo, train.params, dict(zip(HIDDEN, after, strict=True)))
+    inputs = envs.codes, hidden_state, envs.memory, envs.first
+    return ActorCritic(ppo.net).apply({"params": train.params}, *inputs)
+
+
 def _prepare(ppo: PPO, train: TrainState, record: Record):
     "Data for the epochs (steps, envs, ...), the bonus's state after it saw the rollout, and its metrics"
-    envs, bonus, metrics, extra = train.envs, train.bonus, {}, {}
-    hidden_state = envs.hidden and rows_of(ppo.net, train.params, record.hidden_table, *seen_now(envs.hidden))
-    last = ActorCritic(ppo.net).apply({"params": train.params}, envs.codes, hidden_state, envs.memory, envs.first)
+    bonus, metrics = train.bonus, {}
+    names = ("codes", "action", "log_prob", "value", *(HIDDEN[1:] if ppo.hidden else ()))
+    data = {name: getattr(record, name) for name in names}
+    last = _last_output(ppo, train, record)
     if ppo.bonus:
         intrinsic_reward, bonus, metrics = ppo.bonus.intrinsic_reward(bonus, record, partial(_mean, ppo))
         if not ppo.bonus.own_critic:
             record = record._replace(reward=record.reward + ppo.bonus.coef * intrinsic_reward)
-        extra = {"next_codes": record.next_codes}
+        data["next_codes"] = record.next_codes
     advantage = reward_advantages(record, last.value, ppo.gamma, ppo.gae_lambda)
-    target = advantage + record.value
+    data["target"] = advantage + record.value
     if ppo.net.intrinsic_critic:
         values = record.intrinsic_value, last.intrinsic_value
         intrinsic = intrinsic_advantages(intrinsic_reward, *values, ppo.gamma, ppo.gae_lambda)
         advantage = advantage + ppo.bonus.coef * intrinsic
-        extra |= {"intrinsic_value": values[0], "intrinsic_target": intrinsic + values[0]}
-    names = ("codes", "action", "log_prob", "value", *(HIDDEN[1:] if ppo.hidden else ()))
-    data = {name: getattr(record, name) for name in names}
-    return {**data, "advantage": advantage, "target": target, **extra}, bonus, metrics
+        data |= {"intrinsic_value": values[0], "intrinsic_target": intrinsic + values[0]}
+    return data | {"advantage": advantage}, bonus, metrics
 
 # %% ../../nbs/online/ppo.ipynb #7b1611df
 def _reflected(batch: dict, reflection) -> dict:  # (1, batch) int
     "The batch with mirrored codes and actions; probabilities, values and advantages stay as they are"
-    codes, action = reflect_codes(batch["codes"], reflection), reflect_actions(batch["action"], reflection)
-    return batch | {"codes": codes, "action": action}
+    codes = reflect_codes(batch["codes"], reflection)
+    return batch | {"codes": codes, "action": reflect_actions(batch["action"], reflection)}
 
 # %% ../../nbs/online/ppo.ipynb #ef3c5bf1
-def _minibatch(ppo: PPO, data: dict, memory, table, carry, chosen):
+def _minibatch(ppo: PPO, data: dict, memory, table, carry, selection):
     "One gradient step on some columns (environments, or single steps) of `data`, reflected where `ppo` says so"
-    (params, opt_state, bonus), (columns, reflection) = carry, chosen
+    params, opt_state, bonus = carry
+    columns, reflection = selection
     batch = jax.tree.map(lambda x: x[:, columns], data) | {"hidden_table": table}
     if memory is not None:
         batch["memory"] = memory[columns]
 
     def total_loss(params, bonus_params):
-        seen = _reflected(batch, reflection[None]) if ppo.learns_from_reflections else batch
-        total, metrics = loss(ppo, params, seen)
+        observed = _reflected(batch, reflection[None]) if ppo.learns_from_reflections else batch
+        total, metrics = loss(ppo, params, observed)
         if ppo.bonus:
             bonus_loss, bonus_metrics = ppo.bonus.loss(bonus_params, batch)
-            total, metrics = total + bonus_loss, metrics | bonus_metrics
+            total += bonus_loss
+            metrics |= bonus_metrics
         return total, metrics
 
     (_, metrics), grads = jax.value_and_grad(total_loss, (0, 1), has_aux=True)(params, bonus and bonus.params)

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from ..data.shards import EpisodeWriter
 from ..lm.cadence import ONCE
-from ..nets.agent import Agent, read_meta, save_agent
+from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..nets.spec import NetSpec
 from .hidden import collect_live, label_episodes, measure_hidden
 from .ppo import PPO, TrainState, collect, init, learn
@@ -50,7 +50,7 @@ def save_train(
 ) -> Path:
     "Writes a checkpoint: the first seed's agent with the trainer's state, the other seeds' in seed-1, ..."
     agent, *others = agents(ppo, state, store)
-    options = dict(parameters=parameters or {})
+    origin = Origin("ppo", step_of(folder), parameters=parameters or {})
 
     def save_hidden_states(trainer: Path):
         if store is not None:
@@ -59,9 +59,9 @@ def save_train(
     def extra(new: Path):
         save_trainer(new, state, recent, save_hidden_states)
         for i, other in enumerate(others, 1):
-            save_agent(new / f"seed-{i}", other, "ppo", step_of(folder), **options)
+            save_agent(new / f"seed-{i}", other, origin)
 
-    return save_agent(folder, agent, "ppo", step_of(folder), extra=extra, **options)
+    return save_agent(folder, agent, origin, extra=extra)
 
 # %% ../../nbs/online/train.ipynb #23641197
 def load_train(folder: Path, ppo: PPO) -> TrainState:

@@ -11,14 +11,15 @@ The game is stepped here and nowhere else. To play something new, write a policy
 3. play.engine: `rollout` and `play_segment`
 4. play.episodes: episodes in slots that are refilled
 5. play.asking: which language model is asked
-6. play.reader: when it is asked in segments
-7. play.hidden: the vectors of a run's distinct texts
-8. play.live_rollout: compiled play that stops for a question
-9. play.standing: what an agent holds in the middle of an episode
-10. play.language: a language model chooses actions
-11. play.wording: words of actions, prompts, answers
-12. play.transcript: each question and answer on disk
-13. play.chance: a random policy's returns
+6. play.settings: the parameters of play_llm, and of a model asked during play
+7. play.questions: when it is asked, and how old its answer is
+8. play.hidden: the vectors of a run's distinct texts
+9. play.live_rollout: compiled play that stops for a question
+10. play.standing: what an agent holds in the middle of an episode
+11. play.language: a language model chooses actions
+12. play.wording: words of actions, prompts, answers
+13. play.transcript: each question and answer on disk
+14. play.chance: a random policy's returns
 
 ## Who calls it
 

@@ -18,7 +18,7 @@ from ..lm.prompt import default_prompt, system_text
 from ..lm.recipe import ORACLE, Recipe, RecipeError
 from .hidden import HiddenStore
 from ..runs.files import read_json, resolve
-from ..runs.settings import ParameterError
+from ..runs.settings import JobSettings, ParameterError
 
 # %% auto #0
 __all__ = ['recipe_of', 'named_recipe', 'open_store', 'check_asking']
@@ -124,30 +124,33 @@ def _resolved(recipe: Recipe) -> Recipe:
         raise ModelError(f"{e}; where only the server has the model, give the recipe.json of its labels") from None
 
 # %% ../../nbs/play/asking.ipynb #bcce36ec
+_UNUSED = {"server": "", "cadence": EPISODE, "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
+
+
 def check_asking(
-    p: dict,  # parameters of train_ppo or train_dreamer
+    settings: JobSettings,  # of train_ppo or train_dreamer
 ) -> None:
     "ParameterError, one sentence, where parameters about hidden states don't fit each other"
-    unused = {"server": "", "cadence": EPISODE, "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
-    if p.get("net") == "frozen_vision":
-        _check_frames(p)
-    if not p["hidden_states"]:
-        for name, default in unused.items():
-            if p.get(name, default) != default:
-                problem = f"{name} is {p[name]!r}, but hidden_states is ''"
+    values = settings.to_dict()
+    if values.get("net") == "frozen_vision":
+        _check_frames(settings)
+    if not settings.hidden_states:
+        for name, default in _UNUSED.items():
+            if values.get(name, default) != default:
+                problem = f"{name} is {values[name]!r}, but hidden_states is ''"
                 raise ParameterError(f"{problem}; give a model, or leave {name} out")
-    if p.get("overlap") and p["on_stale"] == "zero":
+    if values.get("overlap") and settings.on_stale == "zero":
         problem = "with overlap every hidden state is old when it arrives, and on_stale zero reads none that is old"
         raise ParameterError(f"{problem}; give only one of the two")
 
 # %% ../../nbs/play/asking.ipynb #79f0580f
-def _check_frames(p: dict) -> None:
+def _check_frames(settings: JobSettings) -> None:
     "ParameterError unless `frozen_vision`, which sees hidden states only, has the present frame's at every step"
-    text_format = named_recipe(p["hidden_states"])[0].text_format if p["hidden_states"] else ""
-    if (text_format, p["cadence"], p["overlap"]) != ("image", 1, False):
-        given = "hidden_states is ''"
-        if p["hidden_states"]:
-            given = f"text_format is {text_format!r}, cadence {p['cadence']} and overlap {p['overlap']}"
+    text_format = named_recipe(settings.hidden_states)[0].text_format if settings.hidden_states else ""
+    if (text_format, settings.cadence, settings.overlap) != ("image", 1, False):
+        problem = "hidden_states is ''"
+        if settings.hidden_states:
+            problem = f"text_format is {text_format!r}, cadence {settings.cadence} and overlap {settings.overlap}"
         expected = "-p hidden_states 'MODEL text_format=image' -p cadence 1"
         sees = "sees nothing but what a model makes of each step's frame"
-        raise ParameterError(f"net frozen_vision {sees}, but {given}; give {expected}")
+        raise ParameterError(f"net frozen_vision {sees}, but {problem}; give {expected}")

@@ -13,32 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..nets.hidden import Aged
-from .reader import SEGMENT
+from .questions import SEGMENT, EnvsHidden
 from .types import Record
 from ..world.env import StepOut, World
 from ..world.layout import ObsSpec
 from ..world.resets import select_rows
 
 # %% auto #0
-__all__ = ['EnvsHidden', 'Envs', 'start_envs', 'floors', 'rollout_step', 'rollout', 'Slots', 'hidden_of', 'start_slots',
-           'step_states', 'step_keys', 'play_segment', 'play_on_host']
-
-# %% ../../nbs/play/engine.ipynb #5551298f
-class EnvsHidden(NamedTuple):
-    """Each environment's hidden state and its questions to the language model in a `play.live_rollout`. The first axis
-    of each array is the environment"""
-
-    row: jax.Array  # (envs,) int32, of its hidden state in the rollout's table; 0: none
-    number: jax.Array  # (envs,) int32, of its hidden state in the run's store, set when a rollout ends; -1: none
-    age: jax.Array  # (envs,) int32, steps since the state that its hidden state describes
-    dropped: jax.Array  # (envs,) bool, whether it plays without a hidden state in this rollout
-    past: jax.Array  # (envs, history, width) uint8, the codes before the present ones, oldest first
-    due: jax.Array  # (envs,) bool, whether it has a question that the model hasn't been asked yet
-    since: jax.Array  # (envs,) int32, steps since the state that its newest question is about
-    codes: jax.Array  # (envs, width) uint8, the codes of the state that its newest question is about
-    codes_past: jax.Array  # (envs, history, width) uint8, the codes before that state
-    reading: jax.Array  # (envs,) bool, whether the model is reading an earlier state of the same episode
-    reading_age: jax.Array  # (envs,) int32, steps since the state that the model is reading
+__all__ = ['Envs', 'start_envs', 'floors', 'rollout_step', 'rollout', 'Slots', 'hidden_of', 'start_slots', 'step_states',
+           'step_keys', 'play_segment', 'play_on_host']
 
 # %% ../../nbs/play/engine.ipynb #142d55f1
 class Envs(NamedTuple):
@@ -51,7 +34,7 @@ class Envs(NamedTuple):
     episode_return: jax.Array  # (envs,) float32, so far
     episode_length: jax.Array  # (envs,) int32, so far
     floor: jax.Array  # (envs,) int32, the deepest floor of the episode so far
-    hidden: EnvsHidden | None = None  # None for a policy that reads no hidden states
+    hidden: EnvsHidden | None = None  # of `play.questions`; None for a policy that reads no hidden states
 
 # %% ../../nbs/play/engine.ipynb #365ceb32
 def start_envs(

@@ -17,7 +17,7 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .engine import Slots, play_on_host, play_segment, start_slots
 from .policy import ForcedFirst, Policy, UniformPolicy, as_policy
-from .reader import SEGMENT, Reader
+from .questions import SEGMENT, Reader
 from .types import Record
 from ..world.env import World
 from ..world.resets import select_rows

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from ..lm.labeller import Labeller
 from ..lm.prompt import text_key
-from ..nets.agent import load_arrays
+from ..nets.weights import load_arrays
 from ..runs.checkpoints import TRAINER
 from ..runs.files import read_json, remove_whole, whole_file, write_json
 

@@ -16,21 +16,20 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
-from ..lm.cadence import EPISODE, ONCE, Cadence, spacing
+from ..lm.cadence import EPISODE, Cadence, spacing
 from ..lm.recipe import Recipe, recipe_from_dict, require_same
 from ..nets.hidden import HiddenRows, HiddenTable, row_products, table_products
 from ..nets.spec import safe_std
-from .engine import Envs, EnvsHidden, rollout_step
+from .engine import Envs, rollout_step
 from .hidden import HiddenStore
 from .policy import NetworkPolicy
-from .reader import SEGMENT
+from .questions import SEGMENT, EnvsHidden, QuestionTimes, after_step, answered, asked, question_times
 from .types import Record
 from ..world.env import World
-from ..world.resets import select_rows
 
 # %% auto #0
-__all__ = ['HiddenSettings', 'hidden_settings', 'start_held', 'seen_now', 'live_rollout', 'take_moments', 'live_recipe',
-           'hidden_metrics', 'asked_so_far', 'check_asked_model']
+__all__ = ['HiddenSettings', 'hidden_settings', 'LiveModel', 'live_rollout', 'take_moments', 'live_recipe', 'hidden_metrics',
+           'asked_so_far', 'check_asked_model']
 
 # %% ../../nbs/play/live_rollout.ipynb #b72cb816
 @dataclass(frozen=True)
@@ -56,60 +55,6 @@ def hidden_settings(
     needed = 1 + num_envs * (2 + num_steps // spacing(cadence))
     return HiddenSettings(cadence, dropout, needed, history, overlap)
 
-# %% ../../nbs/play/live_rollout.ipynb #56c59d99
-def start_held(codes: jax.Array, history: int = 0) -> EnvsHidden:
-    "`EnvsHidden` of environments with these codes (envs, width) at a run's beginning: a question about each is due"
-    n, width = codes.shape
-    zero, no, past = jnp.zeros(n, jnp.int32), jnp.zeros(n, bool), jnp.zeros((n, history, width), jnp.uint8)
-    return EnvsHidden(
-        row=zero,
-        number=zero - 1,
-        age=zero,
-        dropped=no,
-        past=past,
-        due=~no,
-        since=zero,
-        codes=codes,
-        codes_past=past,
-        reading=no,
-        reading_age=zero,
-    )
-
-# %% ../../nbs/play/live_rollout.ipynb #9b0a4ebf
-def seen_now(held: EnvsHidden) -> tuple[jax.Array, jax.Array]:  # (envs,) int32 each
-    "The row of the table that each environment's network reads, and the age of its hidden state"
-    return jnp.where(held.dropped, 0, held.row), held.age
-
-# %% ../../nbs/play/live_rollout.ipynb #be5364db
-class _Due(NamedTuple):
-    "The cadence, as numbers that a compiled function takes"
-
-    spacing: jax.Array  # () int32, steps between two questions of an episode
-    at_start: jax.Array  # () bool, whether an episode's first step is asked about
-
-
-def _due(cadence: Cadence) -> _Due:
-    return _Due(jnp.int32(spacing(cadence)), jnp.bool_(cadence != ONCE))
-
-
-def _after_step(held: EnvsHidden, after: Envs, codes: jax.Array, due: _Due) -> EnvsHidden:
-    "`EnvsHidden` after a step that was taken from the observations `codes`"
-    began, since = after.first, held.since + 1
-    past = jnp.concatenate([held.past, codes[:, None]], 1)[:, 1:]  # with a history of 0: nothing
-    past = jnp.where(began[:, None, None], 0, past)
-    asks = began & due.at_start | (since >= due.spacing)
-    at = partial(select_rows, asks)
-    return held._replace(
-        age=held.age + 1,
-        past=past,
-        due=held.due | asks,
-        since=at(0, since),
-        codes=at(after.codes, held.codes),
-        codes_past=at(past, held.codes_past),
-        reading=held.reading & ~began,
-        reading_age=held.reading_age + 1,
-    )
-
 # %% ../../nbs/play/live_rollout.ipynb #608af696
 class _Playing(NamedTuple):
     "A rollout in progress"
@@ -121,54 +66,54 @@ class _Playing(NamedTuple):
 
 # %% ../../nbs/play/live_rollout.ipynb #c6e93f9c
 class _Pause(NamedTuple):
-    "What the host looks at while play stands still; all but `step` as in `EnvsHidden`"
+    "What the host reads while play is interrupted; all but `step` as in `play.questions.EnvsHidden`"
 
     step: jax.Array  # () int32, steps played
     due: jax.Array
-    codes: jax.Array
-    codes_past: jax.Array
-    reading: jax.Array
+    question_codes: jax.Array
+    question_past: jax.Array
+    awaiting: jax.Array
 
 # %% ../../nbs/play/live_rollout.ipynb #800cc13f
 def _pause(playing: _Playing) -> _Pause:
-    held = playing.envs.hidden
-    return _Pause(playing.step, held.due, held.codes, held.codes_past, held.reading)
+    hidden = playing.envs.hidden
+    return _Pause(playing.step, hidden.due, hidden.question_codes, hidden.question_past, hidden.awaiting)
 
 # %% ../../nbs/play/live_rollout.ipynb #ca6b72da
 _STATIC = ("world", "keep")
 
 
 @partial(jax.jit, static_argnames=_STATIC)  # traced once, though a rollout asks for its shapes first
-def _step(policy, products: dict, envs: Envs, key, due: _Due, *, world: World, keep: tuple):
-    "One step of all environments, with the hidden states that they hold"
-    held, seen = envs.hidden, seen_now(envs.hidden)
-    after, row = rollout_step(world, policy, keep, envs, key, HiddenRows(products, *seen))
-    after = after._replace(hidden=_after_step(held, after, envs.codes, due))
-    return after, row._replace(hidden_row=seen[0], hidden_age=seen[1])
+def _step(policy, products: dict, envs: Envs, key, times: QuestionTimes, *, world: World, keep: tuple):
+    "One step of all environments, with the hidden states that they have"
+    rows, ages = envs.hidden.rows_read()
+    after, record = rollout_step(world, policy, keep, envs, key, HiddenRows(products, rows, ages))
+    hidden = after_step(envs.hidden, times, after.first, envs.codes, after.codes)
+    return after._replace(hidden=hidden), record._replace(hidden_row=rows, hidden_age=ages)
 
-
+# %% ../../nbs/play/live_rollout.ipynb #63f3f5b9
 @partial(jax.jit, static_argnames=(*_STATIC, "num_steps"))
-def _begin(policy, products, envs: Envs, key, due: _Due, *, num_steps: int, **static) -> tuple[_Playing, _Pause]:
-    "A rollout of which nothing is played"
-    row = jax.eval_shape(partial(_step, **static), policy, products, envs, key, due)[1]
-    blank = jax.tree.map(lambda x: jnp.zeros((num_steps, *x.shape), x.dtype), row)
+def _begin(policy, products, envs: Envs, key, times: QuestionTimes, *, num_steps: int, **static):
+    "A rollout of which nothing is played, and its `_Pause`"
+    record = jax.eval_shape(partial(_step, **static), policy, products, envs, key, times)[1]
+    blank = jax.tree.map(lambda x: jnp.zeros((num_steps, *x.shape), x.dtype), record)
     playing = _Playing(jnp.int32(0), envs, blank, jax.random.split(key, num_steps))
     return playing, _pause(playing)
 
 # %% ../../nbs/play/live_rollout.ipynb #a3df0106
 @partial(jax.jit, static_argnames=_STATIC, donate_argnames="playing")
-def _play(policy, products, playing: _Playing, due: _Due, most, waits, **static) -> tuple[_Playing, _Pause]:
+def _play(policy, products, playing: _Playing, times: QuestionTimes, most, waits, **static) -> tuple[_Playing, _Pause]:
     "Plays at most `most` steps; with `waits` only until a question of any environment is due"
     end = jnp.minimum(playing.step + most, len(playing.keys))
 
     def body(playing):
         i = playing.step
-        envs, row = _step(policy, products, playing.envs, playing.keys[i], due, **static)
+        envs, row = _step(policy, products, playing.envs, playing.keys[i], times, **static)
         record = jax.tree.map(lambda x, new: x.at[i].set(new), playing.record, row)
         return _Playing(i + 1, envs, record, playing.keys)
 
-    goes_on = lambda playing: (playing.step < end) & ~(waits & playing.envs.hidden.due.any())
-    playing = jax.lax.while_loop(goes_on, body, playing)
+    continues = lambda playing: (playing.step < end) & ~(waits & playing.envs.hidden.due.any())
+    playing = jax.lax.while_loop(continues, body, playing)
     return playing, _pause(playing)
 
 # %% ../../nbs/play/live_rollout.ipynb #78d82373
@@ -176,8 +121,9 @@ class _RolloutTable:
     "The hidden states of a rollout, on the host, and each trunk's product with them, on the device"
 
     def __init__(self, store: HiddenStore, policy: NetworkPolicy, numbers: np.ndarray, capacity: int):
-        self.store, self.policy = store, policy
-        self.rows = np.zeros((capacity, policy.hidden_dim), np.float32)
+        self.store = store
+        self.policy = policy
+        self.rows = np.zeros((max(capacity, store.largest), policy.hidden_dim), np.float32)
         self.row_of = {-1: 0}  # number in the store -> row
         self._put(np.unique(numbers))
         self.products = _all_products(policy, self.table())
@@ -197,26 +143,27 @@ class _RolloutTable:
 def _put(self: _RolloutTable, numbers: np.ndarray) -> range:
     "Adds the hidden states of those numbers that have no row yet; the rows that were added"
     new = [n for n in dict.fromkeys(numbers.tolist()) if n not in self.row_of]
-    first, needed = len(self.row_of), len(self.row_of) + len(new)
-    while needed > len(self.rows):
+    first = len(self.row_of)
+    end = first + len(new)
+    while end > len(self.rows):
         self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
     self.row_of.update({n: first + i for i, n in enumerate(new)})
     if new:
-        self.rows[first:needed] = self.store.normalised(np.array(new))
-    return range(first, needed)
+        self.rows[first:end] = self.store.normalised(np.array(new))
+    return range(first, end)
 
 # %% ../../nbs/play/live_rollout.ipynb #78af2edf
 @patch
 def add(self: _RolloutTable, numbers: np.ndarray) -> np.ndarray:  # (k,) int32
     "The rows of hidden states, which are added where they are new"
-    before, new = len(self.rows), self._put(numbers)
-    if len(self.rows) > before:
+    capacity = len(self.rows)
+    new = self._put(numbers)
+    if len(self.rows) > capacity:
         self.products = _all_products(self.policy, self.table())
         return self.rows_of(numbers)
     for first in new[::_NEW_ROWS]:
-        block = np.zeros((_NEW_ROWS, self.rows.shape[1]), np.float32)
-        known = self.rows[first : min(first + _NEW_ROWS, new.stop)]
-        block[: len(known)] = known
+        rows = self.rows[first : min(first + _NEW_ROWS, new.stop)]
+        block = np.pad(rows, ((0, _NEW_ROWS - len(rows)), (0, 0)))
         self.products = _add_products(self.policy, self.products, block, first)
     return self.rows_of(numbers)
 
@@ -233,46 +180,61 @@ def _all_products(policy: NetworkPolicy, table: HiddenTable) -> dict[str, jax.Ar
 @partial(jax.jit, donate_argnames="products")
 def _add_products(policy: NetworkPolicy, products: dict, block, first) -> dict[str, jax.Array]:
     "The products with some new rows in their place; rows beyond the table's end are left out"
-    new, at = row_products(policy.agent.spec, policy.agent.params, block), first + jnp.arange(len(block))
+    new = row_products(policy.agent.spec, policy.agent.params, block)
+    at = first + jnp.arange(len(block))
     return {trunk: x.at[at].set(new[trunk], mode="drop") for trunk, x in products.items()}
+
+# %% ../../nbs/play/live_rollout.ipynb #f748cd0a
+class LiveModel(NamedTuple):
+    "A language model that is asked during play"
+
+    settings: HiddenSettings  # when it is asked
+    store: HiddenStore  # asks it, and remembers its answers
 
 # %% ../../nbs/play/live_rollout.ipynb #d45867cc
 class _LiveRollout:
-    "A rollout in progress: its environments and record, its table of hidden states, and the store that asks the model"
+    "A rollout in progress: its environments and record, its table of hidden states, and the model that is asked"
 
-    def __init__(self, world, policy, envs: Envs, key, num_steps: int, keep: tuple, settings, store: HiddenStore):
-        key_drop, key_play = jax.random.split(key)
-        self.policy, self.store, self.settings = policy, store, settings
-        held, static = envs.hidden, dict(world=world, keep=keep)
-        numbers = np.asarray(held.number)
-        self.table = _RolloutTable(store, policy, numbers, max(settings.capacity, store.largest))
-        held = held._replace(row=jnp.asarray(self.table.rows_of(numbers)))
-        if settings.dropout:
-            held = held._replace(dropped=jax.random.bernoulli(key_drop, settings.dropout, held.row.shape))
-        self.play = partial(_play, due=_due(settings.cadence), **static)
-        begin = partial(_begin, due=_due(settings.cadence), num_steps=num_steps, **static)
-        self.playing, self.pause = begin(policy, self.table.products, envs._replace(hidden=held), key_play)
-        if store.pending is None and (reading := np.asarray(held.reading)).any():
-            store.pending = self._read(reading)  # the run goes on from a checkpoint: the model is asked again
+    def __init__(self, policy, envs: Envs, key, model: LiveModel, num_steps: int, **static):
+        self.policy = policy
+        self.settings, self.store = model
+        self.table = _RolloutTable(self.store, policy, np.asarray(envs.hidden.number), self.settings.capacity)
+        key_mask, key_play = jax.random.split(key)
+        envs = envs._replace(hidden=self._first(envs.hidden, key_mask))
+        times = question_times(self.settings.cadence)
+        self.play = partial(_play, times=times, **static)
+        begin = partial(_begin, times=times, num_steps=num_steps, **static)
+        self.playing, self.pause = begin(policy, self.table.products, envs, key_play)
+        awaiting = np.asarray(envs.hidden.awaiting)
+        if self.store.pending is None and awaiting.any():
+            self.store.pending = self._ask(awaiting)  # the run continues from a checkpoint: the model is asked again
 
     def advance(self, steps: int, waits: bool) -> None:
-        "Plays so many steps, or until a question is due"
-        self.playing, self.pause = self.play(
-            self.policy, self.table.products, self.playing, most=jnp.int32(steps), waits=jnp.bool_(waits)
-        )
+        "Plays at most this number of steps, with `waits` only until a question is due"
+        limits = {"most": jnp.int32(steps), "waits": jnp.bool_(waits)}
+        self.playing, self.pause = self.play(self.policy, self.table.products, self.playing, **limits)
 
-    def hold(self, change: Callable, *args) -> None:
+    def update(self, change: Callable, *args) -> None:
         "Replaces the environments' `EnvsHidden` by `change` of it"
         envs = self.playing.envs
         self.playing = self.playing._replace(envs=envs._replace(hidden=change(envs.hidden, *args)))
 
+# %% ../../nbs/play/live_rollout.ipynb #61a83829
+@patch
+def _first(self: _LiveRollout, hidden: EnvsHidden, key: jax.Array) -> EnvsHidden:
+    "The environments' hidden states as rows of the table; with dropout some play without"
+    row = jnp.asarray(self.table.rows_of(np.asarray(hidden.number)))
+    if not self.settings.dropout:
+        return hidden._replace(row=row)
+    return hidden._replace(row=row, masked=jax.random.bernoulli(key, self.settings.dropout, row.shape))
+
 # %% ../../nbs/play/live_rollout.ipynb #7abdc94e
 @patch
-def _read(self: _LiveRollout, whose: np.ndarray) -> tuple[np.ndarray, Future]:
+def _ask(self: _LiveRollout, envs: np.ndarray) -> tuple[np.ndarray, Future]:
     "Asks the model, in the store's thread, about some environments; (which, the future of their numbers in the store)"
-    codes = np.asarray(self.pause.codes)[whose]
-    past = np.moveaxis(np.asarray(self.pause.codes_past)[whose], 1, 0) if self.store.history else None
-    return whose, self.store.thread.submit(self.store.ask, codes, past)
+    codes = np.asarray(self.pause.question_codes)[envs]
+    past = np.moveaxis(np.asarray(self.pause.question_past)[envs], 1, 0) if self.store.history else None
+    return envs, self.store.thread.submit(self.store.ask, codes, past)
 
 # %% ../../nbs/play/live_rollout.ipynb #db070247
 @patch
@@ -280,36 +242,31 @@ def put_questions(self: _LiveRollout) -> None:
     "Puts the questions that are due to the model"
     due = np.asarray(self.pause.due)
     if due.any():
-        self.store.pending = self._read(due)
-        self.hold(_asked)
+        self.store.pending = self._ask(due)
+        self.update(asked)
 
 # %% ../../nbs/play/live_rollout.ipynb #19febf16
 @patch
 def take_answers(self: _LiveRollout) -> None:
     "Waits for the answers to earlier questions, and gives them to the environments"
     if self.store.pending:
-        whose, future = self.store.pending
+        envs, future = self.store.pending
         self.store.pending = None
-        row = np.zeros(len(whose), np.int32)
-        row[whose] = self.table.add(self.store.take(future.result()))
-        self.hold(_answered, row, whose)
+        row = np.zeros(len(envs), np.int32)
+        row[envs] = self.table.add(self.store.take(future.result()))
+        self.update(answered, row, envs)
 
-# %% ../../nbs/play/live_rollout.ipynb #6da0218f
-@jax.jit
-def _asked(held: EnvsHidden) -> EnvsHidden:
-    "`EnvsHidden` after the questions that were due have been put to the model"
-    age = jnp.where(held.due, held.since, held.reading_age)
-    return held._replace(due=jnp.zeros_like(held.due), reading=held.reading | held.due, reading_age=age)
-
-
-@jax.jit
-def _answered(held: EnvsHidden, row, whose) -> EnvsHidden:
-    """`EnvsHidden` after an answer: environments that asked get the row of their hidden state, and the age that the
-    state has by now; not where the episode has ended in the meantime"""
-    got = whose & held.reading
-    at = lambda new, old: jnp.where(got, new, old)
-    age, reading = at(held.reading_age, held.age), held.reading & ~whose
-    return held._replace(row=at(row, held.row), age=age, reading=reading)
+# %% ../../nbs/play/live_rollout.ipynb #64f8dbf3
+@patch
+def result(self: _LiveRollout, memory) -> tuple[Envs, Record]:
+    "The environments after the rollout, and its record; `memory` is the policy's before its first step"
+    self.store.largest = max(self.store.largest, len(self.table.rows))
+    envs = self.playing.envs
+    numbers = self.table.numbers()
+    hidden = envs.hidden._replace(number=jnp.asarray(numbers[np.asarray(envs.hidden.row)]))
+    record = self.playing.record
+    record = record._replace(hidden_number=numbers[np.asarray(record.hidden_row)])
+    return envs._replace(hidden=hidden), record._replace(memory=memory, hidden_table=self.table.table())
 
 # %% ../../nbs/play/live_rollout.ipynb #74fefdbc
 def live_rollout(
@@ -319,12 +276,11 @@ def live_rollout(
     key: jax.Array,
     num_steps: int,
     keep: tuple,  # fields of `Record` besides the game's own, as `rollout` takes them
-    settings: HiddenSettings,
-    store: HiddenStore,
+    model: LiveModel,
 ) -> tuple[Envs, Record]:  # arrays (num_steps, envs, ...), with hidden_row, hidden_age, hidden_number and hidden_table
     "As `rollout`, for an agent whose language model is asked on the way; to be called outside of compiled functions"
-    live = _LiveRollout(world, policy, envs, key, num_steps, keep, settings, store)
-    waits = not settings.overlap
+    live = _LiveRollout(policy, envs, key, model, num_steps, world=world, keep=keep)
+    waits = not model.settings.overlap
     if (np.asarray(envs.hidden.number) < 0).all():  # a run begins
         live.put_questions()
         live.take_answers()
@@ -333,15 +289,10 @@ def live_rollout(
         if waits:
             live.put_questions()
             live.take_answers()
-        else:  # what was asked before this segment; then the model reads during the next one
+        else:  # first the answers to earlier questions; then the model reads during the next segment
             live.take_answers()
             live.put_questions()
-    held, store.largest = live.playing.envs.hidden, len(live.table.rows)
-    numbers, record = live.table.numbers(), live.playing.record
-    held = held._replace(number=jnp.asarray(numbers[np.asarray(held.row)]))
-    record = record._replace(hidden_number=numbers[np.asarray(record.hidden_row)])
-    record = record._replace(memory=envs.memory, hidden_table=live.table.table())
-    return live.playing.envs._replace(hidden=held), record
+    return live.result(envs.memory)
 
 # %% ../../nbs/play/live_rollout.ipynb #ac2da93d
 def take_moments(

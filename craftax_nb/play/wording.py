@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from ..lm.prompt import text_frame
+from .settings import CHOICES_BY_MODEL
 from ..runs.files import resolve
 from ..world.draw import png
 from ..world.env import World
@@ -81,12 +82,12 @@ def _in_json(text: str) -> str:
         return text
 
 # %% ../../nbs/play/wording.ipynb #faf32eab
-ANSWERS = {
-    "score": "Answer with the name of one action and nothing else.",
-    "choose": "Answer with the name of one action and nothing else.",
-    "think": "Think about what is dangerous, what is lacking and what you can reach, in a few sentences. "
-    "Then end with one line: Action: and the name of one action.",
-}
+_ONE_NAME = "Answer with the name of one action and nothing else."
+_THINK_FIRST = (
+    "Think about what is dangerous, what is lacking and what you can reach, in a few sentences. "
+    "Then end with one line: Action: and the name of one action."
+)
+ANSWERS = dict(zip(CHOICES_BY_MODEL, (_ONE_NAME, _ONE_NAME, _THINK_FIRST), strict=True))
 
 
 def play_prompts() -> list[str]:

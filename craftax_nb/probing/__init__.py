@@ -24,6 +24,7 @@ states; tables, curves and a sentence follow.
 15. probing.conclusions: one sentence a question
 16. probing.report: `probes.parquet`, `report.html`, `check_suites`
 17. probing.job: the job `probe_values`
+18. probing.settings: the parameters of probe_values
 
 ## Who calls it
 

@@ -18,7 +18,7 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
-from ..play.reader import SEGMENT, Reader
+from ..play.questions import SEGMENT, Reader
 from ..play.standing import Standing, begun_at, stand
 from .bases import state_arrays
 from ..world.env import World

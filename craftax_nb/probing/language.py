@@ -18,7 +18,7 @@ from ..evaluation.video import probabilities
 from ..lm.labeller import Labeller
 from ..lm.prompt import observation_texts
 from ..nets.agent import Agent
-from ..play.reader import check_labeller
+from ..play.questions import check_labeller
 from .edits import Edit, edited, put_ahead, set_to
 from .values import hidden_states_of, values_and_logits
 from ..world.edits import EditError

@@ -16,7 +16,7 @@ import pandas as pd
 from ..evaluation.video import entropy, probabilities
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
-from ..play.reader import check_labeller
+from ..play.questions import check_labeller
 from .bases import AT_ONCE, encode_states, in_chunks
 from .suites import Probe
 

@@ -49,6 +49,7 @@ from .provenance import git_diff, provenance
 from .records import MetricsLine, RunParams, RunStatus, append_line, read_lines
 from .same_run import check_same
 from .secrets import hide_secrets, password_in
+from .settings import JobSettings
 from .tracking import Mirror, load_env
 
 # %% ../../nbs/runs/run.ipynb #10680c57
@@ -136,6 +137,13 @@ def _describe(folder: Path, job: str, params: dict, defaults: dict, notebook: st
     write_json(folder / "params.json", {"job": job, "params": params, "defaults": defaults, **debug, **origin})
     return origin
 
+# %% ../../nbs/runs/run.ipynb #90e51b4f
+def _unfolded(params: dict | JobSettings, defaults: dict) -> tuple[JobSettings, dict, dict]:
+    "A run's settings, its parameters and their defaults; a run that is opened with a dictionary has empty settings"
+    if isinstance(params, JobSettings):
+        return params, params.to_dict(), params.defaults() | defaults
+    return JobSettings(), params, defaults
+
 # %% ../../nbs/runs/run.ipynb #62406f86
 class Run:
     "A run's folder, open for writing"
@@ -159,31 +167,33 @@ class Run:
     def open(
         cls,
         job: str,  # the job's name
-        params: dict,  # its parameters; run_dir "" or missing: a new folder
+        params: dict | JobSettings,  # its parameters; run_dir "" or missing: a new folder
         defaults: dict | None = None,  # the notebook's own values of the parameters
         notebook: str = "",  # its path, relative to the project
     ) -> "Run":
         "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
         load_env()
+        settings, params, defaults = _unfolded(params, defaults or {})
         if problem := password_in(params):
             raise RunError(problem)
         try:
-            run = cls(job, params, *_take_folder(job, params, defaults or {}, notebook))
+            run = cls(job, params, *_take_folder(job, params, defaults, notebook, settings.parameters()))
         except OSError as e:
-            given = params.get("run_dir")
-            raise RunError("run_dir: " * bool(given) + os_sentence(e, given or "runs")) from None
+            place = params.get("run_dir")
+            raise RunError("run_dir: " * bool(place) + os_sentence(e, place or "runs")) from None
+        run.settings = settings
         tell_folder(run.dir)
         _watch(run)
         return run
 
 # %% ../../nbs/runs/run.ipynb #e6699dc0
-def _take_folder(job: str, params: dict, defaults: dict, notebook: str) -> tuple[Path, bool, int]:
+def _take_folder(job: str, params: dict, defaults: dict, notebook: str, parameters: dict) -> tuple[Path, bool, int]:
     "Makes or takes over the run's folder, and begins an attempt: the folder, whether it is resumed, the attempt"
     folder = open_folder(job, params.get("run_dir", ""), params.get("preset", ""))
     alive = _take(folder)
     resumed = (folder / "params.json").exists()
     if resumed:
-        check_same(folder, job, params, defaults)
+        check_same(folder, job, params, defaults, parameters)
     origin = _describe(folder, job, params, defaults, notebook)
     return folder, resumed, begin_attempt(folder, alive, **{k: origin[k] for k in ("git", "library", "notebook_hash")})
 

@@ -9,11 +9,12 @@ everything else is called exploratory.
 ## Reading order
 
 1. study.arms: what agents read, and how large the study is; begin here
-2. study.protocol: the planned comparisons
-3. study.stages: stages of jobs
-4. study.exploration: where agents were, from codes and actions
-5. study.mechanism: the probes of a study in one table
-6. study.report: sentences with intervals, from the runs' files
+2. study.settings: the parameters of study
+3. study.protocol: the planned comparisons
+4. study.stages: stages of jobs
+5. study.exploration: where agents were, from codes and actions
+6. study.mechanism: the probes of a study in one table
+7. study.report: sentences with intervals, from the runs' files
 
 ## Who calls it
 

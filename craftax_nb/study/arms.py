@@ -15,6 +15,7 @@ from ..lm.models import model_folder
 from ..lm.oracle import fact_names
 from ..lm.recipe import ORACLE
 from ..nets.spec import NetSpec, flat_shapes
+from .settings import SIZE_NAMES
 from ..world.names import SHIFT_NAMES
 
 # %% auto #0
@@ -81,25 +82,39 @@ _TINY = dict(steps=60, batch_size=64, width=16, depth=1, log_every=30, checkpoin
 _SMALL = dict(steps=1000, width=128, depth=2, log_every=250, checkpoint_every=1000)
 _CLASSIC = dict(env_name="Craftax-Classic-Symbolic-v1")
 _SHIFTS = ("night", "low food", "ores swapped in the observation")
-STUDY_SIZES = {
-    "debug": Size(
-        *("sample/data_classic", "minilm", ("no language", "constant", "words", "oracle"), ("awr",), (0.5,), 2),
-        *(_TINY, 4, 60, 30, ("low food",), ("no language", "words")),
-        {**_CLASSIC, "steps": 2048, "num_envs": 16, "num_steps": 16, "width": 16, "minibatches": 2, "epochs": 1},
-        most_labels=60,
-    ),
-    "cpu": Size(
-        *("runs/demo/ppo", "smollm2", tuple(STUDY_ARMS), ("awr", "iql", "bc"), (0.25, 1.0), 5),
-        *(_SMALL, 10, 1000, 80, _SHIFTS, ("no language", "constant", "words")),
-        {**_CLASSIC, "steps": 60_000, "width": 128},
-        most_labels=1500,
-    ),
-    "gpu": Size(
-        *("runs/ppo", "Qwen/Qwen3-4B", tuple(STUDY_ARMS), ("awr", "iql", "bc"), (0.05, 0.25, 1.0), 10),
-        *(dict(steps=20_000), 200, 10_000, 15, tuple(SHIFT_NAMES), tuple(STUDY_ARMS)),
-        {"steps": 10_000_000, "num_envs": 256, "cadence": 64},
-    ),
-}
+STUDY_SIZES = dict(
+    zip(
+        SIZE_NAMES,
+        (
+            Size(
+                *("sample/data_classic", "minilm", ("no language", "constant", "words", "oracle"), ("awr",), (0.5,), 2),
+                *(_TINY, 4, 60, 30, ("low food",), ("no language", "words")),
+                {
+                    **_CLASSIC,
+                    "steps": 2048,
+                    "num_envs": 16,
+                    "num_steps": 16,
+                    "width": 16,
+                    "minibatches": 2,
+                    "epochs": 1,
+                },
+                most_labels=60,
+            ),
+            Size(
+                *("runs/demo/ppo", "smollm2", tuple(STUDY_ARMS), ("awr", "iql", "bc"), (0.25, 1.0), 5),
+                *(_SMALL, 10, 1000, 80, _SHIFTS, ("no language", "constant", "words")),
+                {**_CLASSIC, "steps": 60_000, "width": 128},
+                most_labels=1500,
+            ),
+            Size(
+                *("runs/ppo", "Qwen/Qwen3-4B", tuple(STUDY_ARMS), ("awr", "iql", "bc"), (0.05, 0.25, 1.0), 10),
+                *(dict(steps=20_000), 200, 10_000, 15, tuple(SHIFT_NAMES), tuple(STUDY_ARMS)),
+                {"steps": 10_000_000, "num_envs": 256, "cadence": 64},
+            ),
+        ),
+        strict=True,
+    )
+)
 
 # %% ../../nbs/study/arms.ipynb #df71fdff
 def num_weights(spec: NetSpec) -> int:

@@ -24,10 +24,9 @@ from pathlib import Path
 import psutil
 
 from ..jobs.chain import ChainStep, run_step
-from ..jobs.params import coerce
+from ..jobs.settings import class_with
 from ..runs.files import git_revision, project_root, resolve
 from ..runs.provenance import code_cells
-from ..runs.settings import ParameterError
 
 # %% ../../nbs/testing/bench.ipynb #5e449c8b
 def cpu_seconds(
@@ -43,9 +42,9 @@ def cpu_seconds(
         f()
     seconds = []
     for _ in range(repeats):
-        begun = clock()
+        start = clock()
         f()
-        seconds.append(clock() - begun)
+        seconds.append(clock() - start)
     return seconds
 
 # %% ../../nbs/testing/bench.ipynb #aebff76c
@@ -148,12 +147,13 @@ def run_parts(
     seconds: float,  # for all of them
 ) -> dict[str, str]:  # name -> "", or why it failed
     "Does parts one after the other, each within its own limit and all within `seconds`; prints how each ended"
-    end, problems = time.monotonic() + seconds, {}
+    end = time.monotonic() + seconds
+    problems = {}
     for name, work, limit in parts:
-        begun = time.monotonic()
-        left = min(limit, end - begun)
+        start = time.monotonic()
+        left = min(limit, end - start)
         problems[name] = run_part(work, left) if left >= 1 else "no time was left for it"
-        print(f"{name}: {problems[name] or 'done'} ({time.monotonic() - begun:.0f} s)", flush=True)
+        print(f"{name}: {problems[name] or 'done'} ({time.monotonic() - start:.0f} s)", flush=True)
     return problems
 
 # %% ../../nbs/testing/bench.ipynb #ae172842
@@ -164,30 +164,31 @@ def run_benches(
     "Runs the benchmark notebooks; raises SystemExit if one fails or if none has the name"
     notebooks = sorted((resolve(folder) if folder else project_root() / "nbs" / "bench").glob("bench_*.ipynb"))
     everyone = [n for n in notebooks if n.stem != "bench_gpu"]
-    chosen = [n for n in notebooks if name in (n.stem, n.stem.removeprefix("bench_"))] if name else everyone
-    if not chosen:
+    selection = [n for n in notebooks if name in (n.stem, n.stem.removeprefix("bench_"))] if name else everyone
+    if not selection:
         names = ", ".join(n.stem.removeprefix("bench_") for n in notebooks)
         raise SystemExit(f"no benchmark {name!r}; there are {names or 'none'}")
     output = resolve("runs/bench")
     output.mkdir(parents=True, exist_ok=True)
-    failed = [n.stem for n in chosen if run_step(ChainStep(n.stem, str(n)), n.stem, output / n.name, None)]
+    failed = [n.stem for n in selection if run_step(ChainStep(n.stem, str(n)), n.stem, output / n.name, None)]
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}; see runs/bench/")
 
 # %% ../../nbs/testing/bench.ipynb #345aa73d
 def run_plain(
     notebook: Path,
-    given: dict,  # parameter -> value; text is read as a Python literal where it is one
+    values: dict,  # parameter -> value; text is read as a Python literal where it is one
 ) -> dict:  # the notebook's names
     "Runs a notebook's code cells in this process; raises ParameterError on an unknown parameter or a wrong type"
-    names, (parameters,) = {"__name__": notebook.stem}, code_cells(notebook, "parameters")
+    names = {"__name__": notebook.stem}
+    (parameters,) = code_cells(notebook, "parameters")
     for source in code_cells(notebook):
         exec(compile(source, notebook.name, "exec"), names)
         if source == parameters:
             kinds = names["__annotations__"]
-            if unknown := sorted(set(given) - set(kinds)):
-                raise ParameterError(f"{notebook.stem} has no parameter {unknown[0]}; it has {', '.join(kinds)}")
-            names |= {k: coerce(notebook.stem, k, _literal(v, kinds[k]), kinds[k]) for k, v in given.items()}
+            cls = class_with(notebook.stem, {name: (kind, names[name]) for name, kind in kinds.items()})
+            settings = cls(**{name: _literal(value, kinds.get(name)) for name, value in values.items()})
+            names |= {name: getattr(settings, name) for name in values}
     return names
 
 

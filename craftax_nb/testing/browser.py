@@ -76,8 +76,10 @@ def lab(
     token: str = "lab",
 ):
     "Starts JupyterLab on the loopback interface with a copy of a notebook, gives its address, and cleans up afterwards"
-    home, port = _prepare_home(notebook), free_port()
-    server, url = _start_lab(home, port, token, log), f"http://127.0.0.1:{port}"
+    home = _prepare_home(notebook)
+    port = free_port()
+    server = _start_lab(home, port, token, log)
+    url = f"http://127.0.0.1:{port}"
     try:
         for _ in range(400):
             assert server.poll() is None, log.read_text()[-2000:]
@@ -158,8 +160,10 @@ class Page(Gestures):
     "The inspector in a browser's page"
 
     def __init__(self, page):
-        self.page, self.errors = page, []
-        self.asked, self.elsewhere = 0, []  # number of requests, and addresses of those to other hosts
+        self.page = page
+        self.errors = []
+        self.asked = 0
+        self.elsewhere = []  # number of requests, and addresses of those to other hosts
         page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda e: self.errors.append(str(e)))
         page.on("request", self.count)
@@ -193,7 +197,7 @@ def command(self: Page, name, args="{}"):
 
 
 @patch
-def look(self: Page):
+def texts(self: Page):
     "The texts of the inspector's parts"
     part = lambda name: self.box.locator(name).first
     return {
@@ -242,9 +246,9 @@ def visit(
             browser = p.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
             page = Page(browser.new_page(viewport={"width": 1280, "height": 1100}))
             page.open(url)
-            seen = act(page)
+            result = act(page)
             browser.close()
-        return seen, page
+        return result, page
 
     path = chromium()
     with lab(notebook, log) as url:

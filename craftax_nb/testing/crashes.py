@@ -38,7 +38,8 @@ def tear(
     lost: int,  # bytes at the end of metrics.jsonl that never reached the disk: at most its last row
 ) -> None:
     "Cuts bytes off the last row of a killed run's metrics, unless a later checkpoint has made sure that it is on disk"
-    path, checkpoints = run_dir / "metrics.jsonl", run_checkpoints(run_dir)
+    path = run_dir / "metrics.jsonl"
+    checkpoints = run_checkpoints(run_dir)
     rows = metric_rows(run_dir)
     if lost and rows and rows[-1]["step"] > (step_of(checkpoints[-1]) if checkpoints else -1):
         data = path.read_bytes()
@@ -70,7 +71,8 @@ def disturbed(
 
 def _stopping(run: Run, stop: int):
     "The run's method `log`, which sets `stopping` after so many rows, as the signal does"
-    log, rows = run.log, []
+    log = run.log
+    rows = []
 
     def logged(step, **metrics):
         log(step, **metrics)
@@ -99,9 +101,10 @@ def left_by(run_dir: Path) -> dict[str, bytes]:  # name -> content; without reco
 # %% ../../nbs/testing/crashes.ipynb #30e8691a
 def check_same_files(run_dir: Path, other: Path, ignore: tuple[str, ...] = ()) -> None:
     "Raises AssertionError unless two runs have the same files, except for some names, and the same rows of metrics"
-    ours, theirs = left_by(run_dir), left_by(other)
-    kept = lambda names: {name for name in names if not any(part in name for part in ignore)}
-    assert kept(ours) == kept(theirs), sorted(kept(ours) ^ kept(theirs))
-    different = [name for name in sorted(kept(ours)) if ours[name] != theirs[name]]
+    ours = left_by(run_dir)
+    theirs = left_by(other)
+    compared = lambda names: {name for name in names if not any(part in name for part in ignore)}
+    assert compared(ours) == compared(theirs), sorted(compared(ours) ^ compared(theirs))
+    different = [name for name in sorted(compared(ours)) if ours[name] != theirs[name]]
     assert not different, different
     assert not (metrics := compare_metrics(run_dir, other)), metrics

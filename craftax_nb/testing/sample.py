@@ -17,7 +17,7 @@ from ..data.dataset import copy_episodes, load_dataset
 from ..jobs.chain import ChainStep, run_chain
 from ..lm.cadence import spacing
 from ..lm.live import LocalLabeller
-from ..nets.agent import Agent, load_agent, save_agent
+from ..nets.agent import Agent, Origin, load_agent, save_agent
 from ..online.ppo import PPO, init
 from ..play.types import Record
 from ..runs.checkpoints import sample_folder
@@ -32,7 +32,8 @@ __all__ = ['PLAY', 'LEARN', 'CURVE', 'RUN_OF', 'PLAYED', 'draw_episodes', 'make_
            'pack', 'keep_states', 'with_hidden_states']
 
 # %% ../../nbs/testing/sample.ipynb #c9143120
-_RUNS, _DATA = "runs/sample", "runs/sample/data"
+_RUNS = "runs/sample"
+_DATA = "runs/sample/data"
 _NARROW = {"data": _DATA, "width": 16, "steps": 2000}
 _CRAFTAX = {"steps": 3_000_000, "width": 96, "collect_last": 131_072, "checkpoint_every": 60}
 _CLASSIC = {**_CRAFTAX, "env_name": "Craftax-Classic-Symbolic-v1", "steps": 2_000_000}
@@ -64,7 +65,8 @@ def make_sample() -> Path:
     "Runs the chain and replaces `craftax_nb/sample`"
     run_chain(PLAY, _RUNS)
     for run, folder in (("ppo", _DATA), ("ppo_classic", f"{_DATA}_classic")):
-        dataset, data = load_dataset(f"{_RUNS}/{run}"), project_root() / folder
+        dataset = load_dataset(f"{_RUNS}/{run}")
+        data = project_root() / folder
         if not data.exists():
             print(copy_episodes(dataset, draw_episodes(dataset.cut, dataset.length, _TRANSITIONS[run]), data))
     run_chain(LEARN, f"{_RUNS}/learn")
@@ -123,9 +125,9 @@ def pack() -> Path:
     for name, run in RUN_OF.items():
         agent = _packed(run)
         hashes = {key: agent.meta.get(key, "") for key in ("dataset_hash", "labels_hash")}
-        about = {key: agent.meta[key] for key in ("kind", "step", "framework")} | hashes
         parameters = {key: value for key, value in agent.parameters.items() if key != "run_dir"}
-        save_agent(sample / name, agent, dtype="float16", parameters=parameters, **about)
+        origin = Origin(agent.meta["kind"], agent.meta["step"], **hashes, parameters=parameters)
+        save_agent(sample / name, agent, origin, agent.meta["framework"], "float16")
         if agent.meta["kind"] == "ppo":
             learning_curve(read_metrics(f"{_RUNS}/{run}")).to_csv(sample / name / CURVE, index=False)
     size = sum(p.stat().st_size for p in sample.rglob("*") if p.is_file())
@@ -140,17 +142,18 @@ def keep_states(
     max_steps: int = 250,
 ) -> list[Path]:
     "Plays episodes with the sample's agents and keeps the best with their states in `craftax_nb/sample/played`"
-    folder, paths = sample_folder() / "played", []
+    folder = sample_folder() / "played"
+    paths = []
     folder.mkdir(exist_ok=True)
     labeller = LocalLabeller(load_agent("sample/awr_augmented").recipe)
-    for name, plays, kept in PLAYED:
+    for name, plays, best in PLAYED:
         agent = load_agent(f"sample/{name}")
         world = World(agent.spec.env_name)
         records = [play_here(agent, world, seed, max_steps, labeller) for seed in range(plays)]
-        for i, record in enumerate(sorted(records, key=lambda r: -float(r.reward.sum()))[:kept], 1):
-            about = f"the sample's {name_of(agent).partition(',')[0]} {i}"
+        for i, record in enumerate(sorted(records, key=lambda r: -float(r.reward.sum()))[:best], 1):
+            title = f"the sample's {name_of(agent).partition(',')[0]} {i}"
             paths.append(folder / f"{name}-{i}.npz")
-            played = Played(about, with_hidden_states(record, labeller), labeller.recipe.hash)
+            played = Played(title, with_hidden_states(record, labeller), labeller.recipe.hash)
             save_played(paths[-1], played, world.env_name)
     return paths
 
@@ -162,7 +165,8 @@ def with_hidden_states(
     "The record with hidden states for what a plain agent saw, so that agents that read them can value its states too"
     if record.hidden_state is not None:
         return record
-    step, cadence = np.arange(len(record.codes)), spacing(labeller.recipe.cadence)
+    step = np.arange(len(record.codes))
+    cadence = spacing(labeller.recipe.cadence)
     hidden_state = labeller(record.codes[::cadence])
     return record._replace(hidden_state=hidden_state[step // cadence], hidden_age=(step % cadence).astype(np.int32))
 

@@ -22,7 +22,7 @@ from ..play.hidden import HiddenStore
 from ..play.types import Record
 from ..world.layout import CLASSIC
 from ..worldmodel.dreamer import Dreamer, DreamerState, init_dreamer, learn_dreamer
-from ..worldmodel.replay import Replay
+from ..worldmodel.replay import Replay, ReplaySizes
 
 # %% auto #0
 __all__ = ['Task', 'Bandit', 'DarkBandit', 'TMaze', 'Catch', 'BitEncoder', 'BitDecoder', 'bit_model', 'Players', 'play_task',
@@ -35,7 +35,7 @@ class Task(Protocol):
     bits: int  # of an observation
     num_actions: int
 
-    def begin(self, key) -> Any:
+    def first_state(self, key) -> Any:
         "The state at an episode's beginning"
 
     def show(self, state) -> jax.Array:  # (bits,) 0 or 1, float32
@@ -48,9 +48,10 @@ class Task(Protocol):
 class Bandit:
     "One of two lamps is lit; an episode is one action, and pays 1 if it names that lamp"
 
-    bits, num_actions = 3, 2
+    bits = 3
+    num_actions = 2
 
-    def begin(self, key):
+    def first_state(self, key):
         return jax.random.randint(key, (), 0, 2), jnp.zeros((), bool)
 
     def show(self, state):
@@ -65,13 +66,14 @@ class Bandit:
 class DarkBandit:
     "A bandit whose lamp can't be seen; a hidden state says which lamp is lit, or only the side of a coin"
 
-    bits, num_actions = 1, 2
+    bits = 1
+    num_actions = 2
     hints = np.eye(2, 4, dtype=np.float32)  # a hidden state for each side
 
     def __init__(self, true: bool = True):  # True: the hint is the lamp; False: it is the coin
         self.true = true
 
-    def begin(self, key):
+    def first_state(self, key):
         lamp, coin = jax.random.randint(key, (2,), 0, 2)
         return lamp, coin, jnp.zeros((), bool)
 
@@ -92,10 +94,11 @@ class TMaze:
     num_actions = 2
 
     def __init__(self, length: int = 8, lamps: int = 8):  # lamps: of each picture, all lit or all dark
-        self.length, self.lamps = length, lamps
+        self.length = length
+        self.lamps = lamps
         self.bits = 3 + 4 * lamps
 
-    def begin(self, key):
+    def first_state(self, key):
         return jax.random.randint(key, (), 0, 2), jnp.zeros((), jnp.int32), jnp.zeros((), bool)
 
     def show(self, state):
@@ -114,10 +117,12 @@ class TMaze:
 class Catch:
     "A ball falls through 6 rows and 5 columns; a paddle in the last row stays or moves a column; a catch pays 1"
 
-    rows, columns, num_actions = 6, 5, 3
+    rows = 6
+    columns = 5
+    num_actions = 3
     bits = rows * columns + columns
 
-    def begin(self, key):
+    def first_state(self, key):
         key_ball, key_paddle = jax.random.split(key)
         ball, paddle = (jax.random.randint(k, (), 0, self.columns) for k in (key_ball, key_paddle))
         return jnp.zeros((), jnp.int32), ball, paddle
@@ -129,7 +134,8 @@ class Catch:
 
     def step(self, state, action):
         row, ball, paddle = state
-        row, paddle = row + 1, (paddle + action - 1).clip(0, self.columns - 1)
+        row = row + 1
+        paddle = (paddle + action - 1).clip(0, self.columns - 1)
         over = row == self.rows - 1
         return (row, ball, paddle), (over & (ball == paddle)).astype(jnp.float32), over
 
@@ -161,7 +167,8 @@ class BitDecoder(nn.Module):
 
 def bit_model(task: Task, size: str = "debug") -> WorldModel:
     "The world model of a small task"
-    units, dim = RSSM_SIZES[size].units, len(task.hints[0]) if hasattr(task, "hints") else 0
+    units = RSSM_SIZES[size].units
+    dim = len(task.hints[0]) if hasattr(task, "hints") else 0
     spec = NetSpec(CLASSIC.env_name, width=units, net="rssm", size=size, hidden_dim=dim)  # of any game
     parts = BitEncoder(units), BitDecoder(units, task.bits), hidden_reader(spec)
     return WorldModel(RSSM_SIZES[size], task.num_actions, *parts)
@@ -188,7 +195,7 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
         logits, _, latent = model.apply({"params": params}, *inputs)
         action = jax.random.categorical(key_act, logits)
         states, reward, over = jax.vmap(task.step)(players.states, action)
-        new = jax.vmap(task.begin)(jax.random.split(key_begin, len(over)))
+        new = jax.vmap(task.first_state)(jax.random.split(key_begin, len(over)))
         choose = lambda a, b: jnp.where(over.reshape(-1, *[1] * (a.ndim - 1)), a, b)
         row = Record(observations, action, reward, over, jnp.zeros_like(over), first=players.first)
         age = None if number is None else jnp.zeros_like(number)
@@ -200,7 +207,7 @@ def play_task(task: Task, model: WorldModel, params, players: Players, key, step
 
 def start_players(task: Task, model: WorldModel, n: int, seed: int) -> Players:
     "Players at the beginning of their episodes, each with a random key of its own"
-    states = jax.vmap(task.begin)(jax.random.split(jax.random.PRNGKey(seed), n))
+    states = jax.vmap(task.first_state)(jax.random.split(jax.random.PRNGKey(seed), n))
     latent = initial_latent(model.size, n)._replace(key=jax.random.split(jax.random.PRNGKey(seed + 1), n))
     return Players(states, latent, jnp.ones(n, bool))
 
@@ -228,12 +235,14 @@ def train_on_task(
     dreamer = Dreamer(bit_model(task), **settings)
     players = start_players(task, dreamer.model, num_envs, seed)
     state = init_dreamer(dreamer, jax.vmap(task.show)(players.states), seed)
-    store, sizes = hint_store(task), (num_envs, 2000 * num_envs, length, rollout, seed)
-    replay = Replay(task.bits, dreamer.model.size, *sizes, hidden_rows=4 if store else 0)
+    store = hint_store(task)
+    sizes = ReplaySizes(num_envs, 2000 * num_envs, length, rollout)
+    replay = Replay(task.bits, dreamer.model.size, sizes, seed, hidden_rows=4 if store else 0)
     replay.rows = replay.rows._replace(codes=replay.rows.codes.astype(np.float32))
     returns = []
     for i in range(updates):
-        before, key = players.latent, jax.random.fold_in(jax.random.PRNGKey(seed), i)
+        before = players.latent
+        key = jax.random.fold_in(jax.random.PRNGKey(seed), i)
         players, record = play_task(task, dreamer.model, state.params, players, key, rollout)
         record = jax.tree.map(np.asarray, record)
         replay.add(record, before)

@@ -51,8 +51,10 @@ class ToyWorld(World):
         "The player walks, may be hurt, and is rewarded for an action's first use"
         ways = jnp.array([(0, 0), *DIRECTIONS.values()], jnp.int32)  # of the actions from 1 on, which walk
         position = state.player_position + ways[jnp.where(action < len(ways), action, 0)]
-        hurt, used = jax.random.bernoulli(key, HURT), state.achievements.at[action].set(True)
-        reward, clock = (used & ~state.achievements).sum() - 0.1 * hurt, state.timestep + 1
+        hurt = jax.random.bernoulli(key, HURT)
+        used = state.achievements.at[action].set(True)
+        reward = (used & ~state.achievements).sum() - 0.1 * hurt
+        clock = state.timestep + 1
         state = state.replace(
             player_food=(9 - clock % 10).astype(state.player_food.dtype),
             player_drink=(9 - clock // 10 % 10).astype(state.player_drink.dtype),

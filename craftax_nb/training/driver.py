@@ -131,13 +131,13 @@ class _Training:
     schedule: Schedule
     clock: Clock
 
-
+# %% ../../nbs/training/driver.ipynb #288d8b39
 @patch(as_prop=True)
 def done(self: _Training) -> bool:
     "Whether no update is left to make"
     return self.trainee.step >= self.steps or self.trainee.out_of_patience
 
-
+# %% ../../nbs/training/driver.ipynb #e4e019ef
 @patch
 def due(self: _Training, every: int) -> bool:
     "Whether the last update is one of every so many"

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..nets.agent import check_files, checksums, load_arrays, save_arrays
+from ..nets.weights import check_files, checksums, load_arrays, save_arrays
 from ..runs.checkpoints import TRAINER, DamagedState
 from ..runs.files import read_json, write_json
 
@@ -87,19 +87,19 @@ def episode_metrics(
 ) -> dict:
     """Means over the episodes that ended in this rollout, and the share of them that unlocked each achievement. Where
     none ended, the number of episodes alone"""
-    ended = record["terminated"] | record["truncated"]
-    if not ended.any():
+    done = record["terminated"] | record["truncated"]
+    if not done.any():
         return {"episodes": 0}
-    recent.extend(record["episode_return"][ended].tolist())
-    mean = lambda name: float(record[name][ended].mean())
-    unlocked = record["achievements"][ended]
+    recent.extend(record["episode_return"][done].tolist())
+    mean = lambda name: float(record[name][done].mean())
+    unlocked = record["achievements"][done]
     return {
-        "episodes": int(ended.sum()),
+        "episodes": int(done.sum()),
         "episode_return": mean("episode_return"),
         "episode_length": mean("episode_length"),
         "recent_return": float(np.mean(recent)),
         "floor": mean("floor"),
-        "deepest_floor": int(record["floor"][ended].max()),
+        "deepest_floor": int(record["floor"][done].max()),
         "achievements": float(unlocked.sum(-1).mean()),
         **{f"achievement/{name}": float(share) for name, share in zip(names, unlocked.mean(0), strict=True)},
     }

@@ -22,6 +22,7 @@ The result is a model folder like any other.
 13. tuning.words: a tiny model of a task's words
 14. tuning.samples: prompts and answers, kept
 15. tuning.job: the job `train_grpo`
+16. tuning.settings: the parameters of train_grpo and train_selfplay, and names of tasks and losses
 
 ## Who calls it
 

@@ -22,7 +22,7 @@ from ..lm.models import model_cache_folder
 from ..nets.agent import load_agent
 from ..play.episodes import WORLDS_AT_ONCE, EpisodePlayer, episode_keys, fresh_worlds
 from ..play.policy import draw_actions
-from ..play.reader import SEGMENT
+from ..play.questions import SEGMENT
 from ..play.wording import action_words, play_prompt, read_action
 from ..runs.checkpoints import checkpoint_identity, find_checkpoint
 from ..runs.files import show_path, whole_file
@@ -54,7 +54,8 @@ class WanderPolicy(struct.PyTreeNode):
 # %% ../../nbs/tuning/actions.ipynb #979783eb
 def wandered_states(world: World, count: int, seed: int, stride: int = 8) -> list:
     "States that `WanderPolicy` reaches in 32 worlds of a seed, every `stride` steps; TaskError where all die too early"
-    walker, states = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE), []
+    walker = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE)
+    states = []
     walker.start_episodes(0, WORLDS_AT_ONCE)
     while len(states) < count:
         walker.advance(stride, world.max_timesteps)
@@ -87,8 +88,8 @@ class ActionSettings:
             if getattr(self, name) < low:
                 raise TaskError(f"{name} is {getattr(self, name)}, expected at least {low}")
         if not 0 < self.gamma <= 1 or self.least_gap <= 0:
-            given = f"gamma is {self.gamma}, least_gap {self.least_gap}"
-            raise TaskError(f"{given}; expected gamma above 0 to 1, and a gap above 0")
+            problem = f"gamma is {self.gamma}, least_gap {self.least_gap}"
+            raise TaskError(f"{problem}; expected gamma above 0 to 1, and a gap above 0")
 
     @property
     def key(self) -> str:  # 16 hex digits
@@ -102,7 +103,8 @@ def _played_return(player: EpisodePlayer, states, keys, action: int, horizon: in
     "The discounted return of one action in each of 32 states, (32,)"
     player.policy = player.policy.replace(action=np.int32(action))
     player.start_from(states, keys, np.arange(WORLDS_AT_ONCE))
-    out, clock = np.zeros(WORLDS_AT_ONCE), 0
+    out = np.zeros(WORLDS_AT_ONCE)
+    clock = 0
     while clock < horizon:
         steps = min(SEGMENT, horizon - clock)
         record = player.advance(steps, horizon + 1)[0]
@@ -119,11 +121,12 @@ def action_returns(
     settings: ActionSettings,
 ) -> np.ndarray:  # (32, actions) float32
     "The mean discounted return of each action in each state"
-    total, actions = 0.0, range(player.world.num_actions)
+    total = 0.0
+    actions = range(player.world.num_actions)
     for play in range(settings.plays):
         keys = episode_keys(settings.seed + 1, numbers * settings.plays + play)
-        played = [_played_return(player, states, keys, a, settings.horizon, settings.gamma) for a in actions]
-        total = total + np.stack(played, 1) / settings.plays
+        returns = [_played_return(player, states, keys, a, settings.horizon, settings.gamma) for a in actions]
+        total = total + np.stack(returns, 1) / settings.plays
     return total.astype(np.float32)
 
 # %% ../../nbs/tuning/actions.ipynb #e666179a
@@ -153,7 +156,9 @@ def measure_returns(
     world = World(settings.env_name)
     agent = load_agent(find_checkpoint(settings.checkpoint)) if settings.checkpoint else WanderPolicy(world.num_actions)
     _check_player(settings, agent)
-    useful, states, alike = {}, 0, Counter()
+    useful = {}
+    states = 0
+    alike = Counter()
     for batch in range(max_batches):
         for codes, returns, number in _walk(settings, world, agent, batch):
             states += 1
@@ -184,14 +189,15 @@ def _walk(settings: ActionSettings, world: World, agent, batch: int):
     player = EpisodePlayer(agent, world, settings.seed, WORLDS_AT_ONCE)
     numbers = WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE)  # of the worlds
     walker.start_from(fresh_worlds(world, settings.seed, batch), episode_keys(settings.seed, numbers), numbers)
-    for look in range(settings.looks):
+    for round_number in range(settings.looks):
         for start in range(0, settings.stride, SEGMENT):
             walker.advance(min(SEGMENT, settings.stride - start), world.max_timesteps)
         block = walker.blocks[0]
-        alive, codes = np.asarray(block.alive), np.asarray(block.codes)
+        alive = np.asarray(block.alive)
+        codes = np.asarray(block.codes)
         if not alive.any():
             return
-        returns = action_returns(player, block.states, numbers * settings.looks + look, settings)
+        returns = action_returns(player, block.states, numbers * settings.looks + round_number, settings)
         yield from ((codes[i], returns[i], numbers[i]) for i in np.flatnonzero(alive))
 
 # %% ../../nbs/tuning/actions.ipynb #20300f2e
@@ -205,8 +211,8 @@ def kept_arrays(
     file = folder / f"{name}.npz"
     if file.exists():
         try:
-            with np.load(file) as kept:
-                return dict(kept)
+            with np.load(file) as arrays:
+                return dict(arrays)
         except (OSError, ValueError, KeyError, BadZipFile):
             print(f"{show_path(file)} is damaged, and is measured again", flush=True)
     out = measure()
@@ -236,8 +242,8 @@ HELD_OUT_WORLDS = 5  # the questions of every fifth world are held out
 
 def _letter_prompt(names: Sequence[str]) -> str:
     "A system text that lists the actions by letter"
-    listed = ", ".join(f"{letter} {name}" for letter, name in zip(LETTERS, names))
-    return f"You play Craftax. Answer with the letter of the action that gains most now: {listed}."
+    choices = ", ".join(f"{letter} {name}" for letter, name in zip(LETTERS, names))
+    return f"You play Craftax. Answer with the letter of the action that gains most now: {choices}."
 
 # %% ../../nbs/tuning/actions.ipynb #4c6f01c0
 class ActionTask:
@@ -253,9 +259,12 @@ class ActionTask:
     ):
         if text_format not in TEXT_FORMATS:
             raise TaskError(f"text_format is {text_format!r}, expected one of {', '.join(TEXT_FORMATS)}")
-        self.name, self.settings, world = "action", settings, World(settings.env_name)
+        self.name = "action"
+        self.settings = settings
+        world = World(settings.env_name)
         self.text_format = text_format
-        self.words, self.letters = action_words(world, text_format), prompt == "letters"
+        self.words = action_words(world, text_format)
+        self.letters = prompt == "letters"
         self.answers = tuple(LETTERS[: len(self.words)] if self.letters else self.words)
         self.weights = {"return": 1.0, "format": format_weight}
         try:
@@ -269,12 +278,12 @@ class ActionTask:
     def _questions(self, texts: list[str]) -> dict[str, list[Question]]:
         "The questions of the parts train and held-out, split by worlds; no text is in both"
         rows = zip(texts, self.returns.shares.tolist(), self.returns.world.tolist())
-        asked = [Question(text, self.answers[int(np.argmax(r))], tuple(r), world) for text, r, world in rows]
-        train = [q for q in asked if q.group % HELD_OUT_WORLDS]
-        known = {q.text for q in train}
+        questions = [Question(text, self.answers[int(np.argmax(r))], tuple(r), world) for text, r, world in rows]
+        train = [q for q in questions if q.group % HELD_OUT_WORLDS]
+        train_texts = {q.text for q in train}
         return {
             "train": train,
-            "held-out": [q for q in asked if q.group % HELD_OUT_WORLDS == 0 and q.text not in known],
+            "held-out": [q for q in questions if q.group % HELD_OUT_WORLDS == 0 and q.text not in train_texts],
         }
 
 # %% ../../nbs/tuning/actions.ipynb #12dcc099

@@ -18,7 +18,7 @@ def write_model(
     folder: Path,  # that is being made
     model,  # of transformers, or an adapter of peft
     tokenizer,
-    about: dict,  # the step, the model that training began with, the run
+    metadata: dict,  # the step, the model that training began with, the run
 ) -> None:
     "Writes a model, its tokenizer, and `tuned.json`, which says what it is"
     adapter = hasattr(model, "peft_config")
@@ -26,4 +26,4 @@ def write_model(
     (folder / "README.md").unlink(missing_ok=True)  # peft's
     tokenizer.save_pretrained(folder)
     files = {p.name: str(p.stat().st_size) for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".pt"}
-    write_json(folder / TUNED, dict(kind="language model") | about | {"files": files})
+    write_json(folder / TUNED, dict(kind="language model") | metadata | {"files": files})

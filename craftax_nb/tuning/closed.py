@@ -17,17 +17,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..lm.backends import common_beginning, repeated_cache
 from ..lm.prompt import chat_text
+from .settings import LOSSES, SCALES
 from .tasks import Question, TaskError
 
 # %% auto #0
-__all__ = ['SCALES', 'LOSSES', 'group_advantages', 'clipped_objective', 'target_objective', 'FrozenStates', 'ClosedPrompts',
-           'answer_tokens', 'closed_prompts', 'answer_log_probs', 'with_frozen_layers', 'ClosedGRPO', 'group_metrics',
+__all__ = ['group_advantages', 'clipped_objective', 'target_objective', 'FrozenStates', 'ClosedPrompts', 'answer_tokens',
+           'closed_prompts', 'answer_log_probs', 'with_frozen_layers', 'ClosedGRPO', 'group_metrics',
            'expected_rewards', 'group_interval']
 
 # %% ../../nbs/tuning/closed.ipynb #e170cc25
-SCALES = ("none", "group")  # of advantages: as they are (Dr. GRPO); by the group's standard deviation (GRPO)
-
-
 def group_advantages(
     rewards: Tensor,  # (n, answers)
     weights: Tensor,  # (n, answers), each row adds up to 1
@@ -55,9 +53,6 @@ def clipped_objective(
     return -(weights * torch.minimum(gain, bounded)).sum(-1).mean(), clipped.mean().detach()
 
 # %% ../../nbs/tuning/closed.ipynb #a617c8f0
-LOSSES = ("ratio", "target")  # the clipped ratio of PPO and GRPO; cross-entropy with the best probabilities
-
-
 def target_objective(
     log_probs: Tensor,  # (n, answers), under the present weights
     rewards: Tensor,  # (n, answers)
@@ -145,7 +140,8 @@ def _read(model, prompts: ClosedPrompts, which: Sequence[int]) -> Tensor:  # (n,
     "The last layer's states of some questions; the gradient also flows through the beginning that they share"
     from transformers import DynamicCache
 
-    source, cache = prompts.frozen or prompts, DynamicCache()
+    source = prompts.frozen or prompts
+    cache = DynamicCache()
     first = prompts.frozen.layers if prompts.frozen else 0
     with _only_layers(model, slice(first, None)):
         if len(source.shared):
@@ -154,7 +150,8 @@ def _read(model, prompts: ClosedPrompts, which: Sequence[int]) -> Tensor:  # (n,
         # transformers may read the number of cached tokens from any of them.
         layers = [cache.layers[max(i, first)] for i in range(len(cache.layers))]
         cache = repeated_cache([(layer.keys, layer.values) for layer in layers], len(which))
-        x, past = _inputs([source.rest[i] for i in which], model.device), len(source.shared)
+        x = _inputs([source.rest[i] for i in which], model.device)
+        past = len(source.shared)
         width = next(iter(x.values())).shape[1]
         positions = torch.arange(past, past + width, device=model.device)[None].expand(len(which), -1)
         return model.model(**x, position_ids=positions, cache=cache, use_cache=True).last_hidden_state
@@ -185,17 +182,19 @@ def with_frozen_layers(
     batch: int = 32,
 ) -> ClosedPrompts:
     "The same questions with their hidden states after the first layers, which are kept on the CPU"
-    seen, rest, order = [], {}, sorted(range(len(prompts.rest)), key=lambda i: len(prompts.rest[i]))
-    keep_input = lambda module, inputs: seen.append(inputs[0].cpu())  # of the first layer that learns
+    layer_inputs = []
+    rest = {}
+    order = sorted(range(len(prompts.rest)), key=lambda i: len(prompts.rest[i]))
+    keep_input = lambda module, inputs: layer_inputs.append(inputs[0].cpu())  # of the first layer that learns
     hook = model.model.layers[layers].register_forward_pre_hook(keep_input)
     with _only_layers(model, slice(layers + 1)):
         for start in range(0, len(order), batch):
             which = order[start : start + batch]
             _read(model, prompts, which)
-            states = seen.pop()
+            states = layer_inputs.pop()
             rest |= {i: x[: len(prompts.rest[i])].clone() for i, x in zip(which, states)}
     hook.remove()
-    shared = seen[0][0] if prompts.shared else torch.zeros(0, rest[0].shape[1])
+    shared = layer_inputs[0][0] if prompts.shared else torch.zeros(0, rest[0].shape[1])
     return replace(prompts, frozen=FrozenStates(layers, shared, [rest[i] for i in range(len(rest))]))
 
 # %% ../../nbs/tuning/closed.ipynb #8074752a
@@ -273,8 +272,8 @@ def group(self: ClosedGRPO, log_probs: Tensor, seed: Sequence[int]) -> Tensor:  
         return probs / probs.sum(-1, keepdim=True)
     rng = np.random.default_rng(seed)
     shares = probs.double().cpu().numpy()
-    drawn = rng.multinomial(self.num_generations, shares / shares.sum(-1, keepdims=True))
-    return torch.tensor(drawn / self.num_generations, dtype=probs.dtype, device=probs.device)
+    counts = rng.multinomial(self.num_generations, shares / shares.sum(-1, keepdims=True))
+    return torch.tensor(counts / self.num_generations, dtype=probs.dtype, device=probs.device)
 
 # %% ../../nbs/tuning/closed.ipynb #558860cc
 def group_metrics(
@@ -319,7 +318,8 @@ def step(
     batch_rewards = rewards[which].to(model.device)
     first = None if reference is None else reference[which].to(model.device)
     log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))
-    old, weights = log_probs.detach(), self.group(log_probs, seed)
+    old = log_probs.detach()
+    weights = self.group(log_probs, seed)
     for epoch in range(self.epochs):
         if epoch:
             log_probs = answer_log_probs(model, prompts, which, bool(self.format_weight))

@@ -72,9 +72,9 @@ def _changes(player: EpisodePlayer, states: list, keys: list[jax.Array]) -> np.n
     for i, edit in enumerate(EDITS):
         edited = [edit_state(state, edit) for state in states]
         possible = np.array([new is not None for new in edited])
-        played = [new if new is not None else old for new, old in zip(edited, states)]
-        gained = np.stack([_gained(player, played, key) for key in keys])
-        out[possible, i] = np.abs(gained - plain).mean(0)[possible]
+        starts = [new if new is not None else old for new, old in zip(edited, states)]
+        gains = np.stack([_gained(player, starts, key) for key in keys])
+        out[possible, i] = np.abs(gains - plain).mean(0)[possible]
     return out
 
 # %% ../../nbs/tuning/effects.ipynb #693f2559
@@ -101,11 +101,11 @@ class EditEffects:
         for _ in range(tries):
             state = rng.integers(len(changes))
             possible = np.flatnonzero(np.isfinite(changes[state]))
-            chosen = rng.permutation(possible)[:count]
-            second, most = np.sort(changes[state, chosen])[-2:]
-            if len(chosen) == count and most - second >= LEAST_LEAD:
-                right = int(changes[state, chosen].argmax())
-                return str(self.texts[state]), self.edits[chosen].tolist(), right
+            choices = rng.permutation(possible)[:count]
+            second, most = np.sort(changes[state, choices])[-2:]
+            if len(choices) == count and most - second >= LEAST_LEAD:
+                right = int(changes[state, choices].argmax())
+                return str(self.texts[state]), self.edits[choices].tolist(), right
         why = f"in {tries} draws no edit changed {LEAST_LEAD} more than the others within {steps} steps"
         raise TaskError(f"{why}: measure more states, or more plays")
 
@@ -118,7 +118,8 @@ def measure_effects(
 ) -> EditEffects:
     "Plays on from states that `WanderPolicy` reached, unedited and with every edit"
     player = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE)
-    states, changes = wandered_states(world, WORLDS_AT_ONCE * batches, seed), []
+    states = wandered_states(world, WORLDS_AT_ONCE * batches, seed)
+    changes = []
     for batch in range(batches):
         rows = WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE)
         keys = [episode_keys(seed + 1, rows * plays + play) for play in range(plays)]
@@ -140,6 +141,6 @@ def known_effects(
         print(f"measuring what {len(EDITS)} edits change in {WORLDS_AT_ONCE * batches} states, once", flush=True)
         return vars(measure_effects(world, batches, plays, seed))
 
-    about = [world.env_name, world.craftax_version, EDITS, HORIZONS, batches, plays, seed]
-    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    identity = [world.env_name, world.craftax_version, EDITS, HORIZONS, batches, plays, seed]
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
     return EditEffects(**kept_arrays(f"edits-{key}", measure, folder))

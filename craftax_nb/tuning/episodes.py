@@ -43,7 +43,7 @@ class AnsweringPolicy:
     threads: int = 1
     on_host: bool = True
     hidden_dim: int = 0
-    asked: int = field(default=0)  # texts that the model has read so far
+    num_texts: int = field(default=0)  # texts that the model has read so far
 
     def initial(self, n: int):
         return None
@@ -56,7 +56,7 @@ class AnsweringPolicy:
             log_probs = answer_log_probs(self.model, prompts, range(len(distinct)))
         row = {text: i for i, text in enumerate(distinct)}
         logits = log_probs.float().cpu().numpy()[[row[text] for text in texts]]
-        self.asked += len(distinct)
+        self.num_texts += len(distinct)
         return draw_actions(key, jax.numpy.asarray(logits)), {"logits": logits}, memory
 
 # %% ../../nbs/tuning/episodes.ipynb #b231d863
@@ -86,7 +86,8 @@ def play_groups(
 ) -> tuple[Record, np.ndarray]:  # (turns, plays, ...); the discounted reward of each play, (states, plays of a state)
     "Plays several times from each state, each time with other random keys"
     n = len(states) * settings.num_generations
-    player, plays = EpisodePlayer(policy, world, seed, n, keep=("logits",)), np.arange(n)
+    player = EpisodePlayer(policy, world, seed, n, keep=("logits",))
+    plays = np.arange(n)
     if player.size < n:
         most = f"expected at most {player.size}: give fewer states, or fewer num_generations"
         raise TaskError(f"{n} plays at once, {most}")
@@ -137,14 +138,17 @@ def episode_step(
 ) -> dict[str, float]:
     "One update from the turns of groups of plays, and its metrics"
     optimiser.zero_grad()
-    losses, clipped, count = 0.0, 0.0, len(turns.old)
+    losses = 0.0
+    clipped = 0.0
+    count = len(turns.old)
     for start in range(0, count, batch):
         rows = slice(start, min(start + batch, count))
         log_probs = answer_log_probs(model, turns.prompts, range(rows.start, rows.stop))
         loss, cut = clipped_objective(log_probs, turns.old[rows], turns.gains[rows], turns.weights[rows], grpo.clip)
         loss = loss * len(log_probs) / turns.most
         loss.backward()
-        losses, clipped = losses + loss.item(), clipped + cut.item() * len(log_probs) / count
+        losses = losses + loss.item()
+        clipped = clipped + cut.item() * len(log_probs) / count
     entropy = -(turns.old.exp() * turns.old).sum(-1).mean().item()
     return dict(loss=losses, clipped=clipped, grad_norm=grpo.clip_and_step(optimiser), entropy=entropy)
 
@@ -186,7 +190,7 @@ class EpisodeTuner(Tuner):
         record, returns = play_groups(self.policy, self.world, states, self.episodes, seed)
         with torch_threads(self.settings.threads):
             turns = group_turns(self.grpo, self.policy, record, returns)
-            learned = episode_step(self.grpo, self.model, self.optimiser, turns)
-        self.metrics = play_metrics(record, returns) | learned
+            update_metrics = episode_step(self.grpo, self.model, self.optimiser, turns)
+        self.metrics = play_metrics(record, returns) | update_metrics
         self.step += 1
         return self.metrics

@@ -13,6 +13,7 @@ from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..play.wording import action_words
+from .settings import FORECAST_KINDS
 from .tasks import Question, TaskError
 from ..world.codes import unpack
 from ..world.env import World
@@ -22,10 +23,7 @@ from ..world.text import describe
 __all__ = ['ASKED', 'HELD_OUT_EPISODES', 'next_facts', 'ForecastTask']
 
 # %% ../../nbs/tuning/forecast.ipynb #61d6bbf3
-ASKED = {
-    "facing": "What do you face after that?",
-    "health": "Does your health fall, stay or rise?",
-}
+ASKED = dict(zip(FORECAST_KINDS, ("What do you face after that?", "Does your health fall, stay or rise?"), strict=True))
 
 
 def next_facts(
@@ -48,9 +46,9 @@ def _frequent(kind: str, facts: Sequence[str], least: int) -> tuple[str, ...]:
     counts = Counter(facts)
     answers = tuple(sorted(word for word, n in counts.items() if n >= least))
     if len(answers) < 2:
-        known = ", ".join(f"{word} {n} times" for word, n in counts.most_common(5))
-        wanted = f"expected two answers that come {least} times each: give a larger data set, or another forecast"
-        raise TaskError(f"the data set's steps answer {ASKED[kind]!r} with {known}; {wanted}")
+        counted_words = ", ".join(f"{word} {n} times" for word, n in counts.most_common(5))
+        expected = f"expected two answers that come {least} times each: give a larger data set, or another forecast"
+        raise TaskError(f"the data set's steps answer {ASKED[kind]!r} with {counted_words}; {expected}")
     return answers
 
 # %% ../../nbs/tuning/forecast.ipynb #59a98dad
@@ -69,7 +67,10 @@ class ForecastTask:
     ):
         if kind not in ASKED:
             raise TaskError(f"forecast is {kind!r}, expected one of {', '.join(ASKED)}")
-        self.name, self.kind, self.text_format, self.data = f"forecast-{kind}", kind, text_format, data
+        self.name = f"forecast-{kind}"
+        self.kind = kind
+        self.text_format = text_format
+        self.data = data
         self.weights = {"right": 1.0, "format": format_weight}
         self.actions = action_words(World(data.env_name), text_format)
         self.rows = np.sort(np.random.default_rng(seed).permutation(data.num_transitions)[:most])
@@ -82,11 +83,11 @@ class ForecastTask:
 @patch
 def _chosen(self: ForecastTask, part: str, count: int, seed: int) -> np.ndarray:
     "Steps of one part, so that all answers come equally often; a held-out state that is also in train is left out"
-    held = self.data.episode_of[self.rows] % HELD_OUT_EPISODES == 0
-    of_part = np.flatnonzero(held == (part == "held-out"))
+    held_out = self.data.episode_of[self.rows] % HELD_OUT_EPISODES == 0
+    of_part = np.flatnonzero(held_out == (part == "held-out"))
     if part == "held-out":
-        learnt = {code.tobytes() for code in self.codes[~held]}
-        of_part = np.array([i for i in of_part if self.codes[i].tobytes() not in learnt], int)
+        train_codes = {code.tobytes() for code in self.codes[~held_out]}
+        of_part = np.array([i for i in of_part if self.codes[i].tobytes() not in train_codes], int)
     order = np.random.default_rng(seed).permutation(of_part)
     order = order[np.isin(self.facts[order], self.answers)]
     earlier_alike = np.zeros(len(order), int)  # how many steps with the same answer stand before each step
@@ -99,12 +100,15 @@ def _chosen(self: ForecastTask, part: str, count: int, seed: int) -> np.ndarray:
 @patch
 def questions(self: ForecastTask, part: str, count: int, seed: int) -> list[Question]:
     "At most so many questions of a part; those of one episode are a group"
-    chosen = self._chosen(part, count, seed)
-    if not len(chosen):
+    selection = self._chosen(part, count, seed)
+    if not len(selection):
         return []
-    actions = [self.actions[a] for a in np.asarray(self.data.action[self.rows[chosen]])]
-    out, episodes = [], self.data.episode_of[self.rows[chosen]]
-    for text, action, i, episode in zip(describe(self.codes[chosen], self.text_format), actions, chosen, episodes):
+    actions = [self.actions[a] for a in np.asarray(self.data.action[self.rows[selection]])]
+    out = []
+    episodes = self.data.episode_of[self.rows[selection]]
+    for text, action, i, episode in zip(
+        describe(self.codes[selection], self.text_format), actions, selection, episodes
+    ):
         rewards = tuple(float(word == self.facts[i]) for word in self.answers)
         out.append(Question(f"{text} You choose: {action}. {ASKED[self.kind]}", self.facts[i], rewards, int(episode)))
     return out

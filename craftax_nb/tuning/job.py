@@ -22,7 +22,8 @@ from .actions import ActionSettings, ActionTask
 from .closed import ClosedGRPO
 from .episodes import EpisodeTuner
 from .forecast import ForecastTask
-from .tasks import NUMBER_KINDS, Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
+from .settings import NUMBER_KINDS, GRPOSettings
+from .tasks import Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
 from .train import Tuner, TunerSettings
 from .words import word_model
 
@@ -31,28 +32,25 @@ __all__ = ['TUNING_CURVES', 'make_task', 'base_model', 'make_tuner', 'run_tuning
            'tuning_conclusion']
 
 # %% ../../nbs/tuning/job.ipynb #07ca4274
-def make_task(
-    p: Mapping,  # the parameters of train_grpo
-) -> VerifiedTask:
+def make_task(settings: GRPOSettings) -> VerifiedTask:
     "The task of a run, checked before a model is loaded; TaskError where it can't be trained on"
-    if p["task"] in NUMBER_KINDS:
-        task = NumberTask(p["task"], p["task_size"], p["format_weight"])
-    elif p["task"] in ("action", "episode"):
-        count = _wanted_states(p)
-        settings = ActionSettings(
-            p["env_name"], count, p["horizon"], p["plays"], p["gamma"], checkpoint=p["checkpoint"], seed=p["seed"]
-        )
-        task = ActionTask(settings, p["prompt"], p["text_format"], p["format_weight"])
+    if settings.task in NUMBER_KINDS:
+        task = NumberTask(settings.task, settings.task_size, settings.format_weight)
+    elif settings.task in ("action", "episode"):
+        same = settings.selection("env_name", "horizon", "plays", "gamma", "checkpoint", "seed")
+        actions = ActionSettings(count=_num_states(settings), **same)
+        task = ActionTask(actions, settings.prompt, settings.text_format, settings.format_weight)
     else:
-        data, kind = load_dataset(find_dataset(p["data"])), p["task"].removeprefix("forecast-")
-        task = ForecastTask(data, kind, p["text_format"], p["format_weight"], seed=p["seed"])
+        data = load_dataset(find_dataset(settings.data))
+        kind = settings.task.removeprefix("forecast-")
+        task = ForecastTask(data, kind, settings.text_format, settings.format_weight, seed=settings.seed)
     check_task(task)
     return task
 
 # %% ../../nbs/tuning/job.ipynb #04ab0de9
-def _wanted_states(p: Mapping) -> int:
+def _num_states(settings: GRPOSettings) -> int:
     "How many states to measure, so that both parts have enough questions: a fifth of the worlds is held out"
-    return int(1.1 * max(p["train_questions"] / 0.8, p["held_questions"] / 0.2)) + 8
+    return int(1.1 * max(settings.train_questions / 0.8, settings.held_questions / 0.2)) + 8
 
 # %% ../../nbs/tuning/job.ipynb #502a07c5
 def base_model(
@@ -60,14 +58,14 @@ def base_model(
     task: VerifiedTask,
 ) -> str:
     "The model that training begins with"
-    p = run.params
-    if p["model"] != "words":
-        return p["model"]
+    settings = run.settings
+    if settings.model != "words":
+        return settings.model
     folder = run.dir / "words"
     if not (folder / "config.json").exists():
-        asked = [("train", p["train_questions"]), ("held-out", p["held_questions"])]
-        texts = [q.text for part, n in asked for q in task.questions(part, n, p["seed"])]
-        word_model(folder, [*texts, task.system], task.answers, seed=p["seed"])
+        parts = [("train", settings.train_questions), ("held-out", settings.held_questions)]
+        texts = [q.text for part, n in parts for q in task.questions(part, n, settings.seed)]
+        word_model(folder, [*texts, task.system], task.answers, seed=settings.seed)
     return str(folder)
 
 
@@ -79,18 +77,19 @@ def _refuse_vllm(backend: str) -> None:
 # %% ../../nbs/tuning/job.ipynb #b9547f9e
 def make_tuner(run) -> tuple[Tuner, Baselines]:
     "The tuner and the baselines of a run; ParameterError, one sentence, where parameters don't fit each other"
-    p = run.params
+    settings = run.settings
     try:
-        _refuse_vllm(p["backend"])
+        _refuse_vllm(settings.backend)
         names = "lr batch_size num_generations epochs clip scale format_weight entropy_bonus loss".split()
-        grpo, task = ClosedGRPO(**{name: p[name] for name in names}), make_task(p)
-        sizes = dict(train=p["train_questions"], held_out=p["held_questions"], seed=p["seed"])
-        names = ("lora_rank", "lora_layers", "device", "threads")
-        settings = TunerSettings(**sizes, **{name: p[name] for name in names})
-        if p["task"] == "episode":
-            tuner = EpisodeTuner(task, grpo, base_model(run, task), p["turns"], settings)
+        grpo = ClosedGRPO(**settings.selection(*names))
+        task = make_task(settings)
+        names = ("seed", "lora_rank", "lora_layers", "device", "threads")
+        sizes = dict(train=settings.train_questions, held_out=settings.held_questions)
+        how = TunerSettings(**sizes, **settings.selection(*names))
+        if settings.task == "episode":
+            tuner = EpisodeTuner(task, grpo, base_model(run, task), settings.turns, how)
         else:
-            tuner = Tuner(task, grpo, base_model(run, task), settings)
+            tuner = Tuner(task, grpo, base_model(run, task), how)
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_grpo: {e}") from None
     return tuner, baselines(task.answers, tuner.held_questions)
@@ -98,14 +97,14 @@ def make_tuner(run) -> tuple[Tuner, Baselines]:
 # %% ../../nbs/tuning/job.ipynb #207daef7
 def run_tuning(run) -> Baselines:
     "Trains to the end with the run's learner, closed or trl; the baselines of the held-out questions"
-    p = run.params
-    if p["learner"] == "trl":
+    settings = run.settings
+    if settings.learner == "trl":
         return _tune_by_trl(run)
     tuner, known = make_tuner(run)
     counts = f"{len(tuner.questions)} questions, {len(tuner.held_questions)} held out"
     print(f"{tuner.task.name}: {counts}; {known}", flush=True)
-    schedule = Schedule(measure_every=p["measure_every"], checkpoint_every=p["checkpoint_every"])
-    train(tuner, run, p["steps"], schedule)
+    schedule = Schedule(measure_every=settings.measure_every, checkpoint_every=settings.checkpoint_every)
+    train(tuner, run, settings.steps, schedule)
     return known
 
 # %% ../../nbs/tuning/job.ipynb #3c3f0948
@@ -113,12 +112,12 @@ def _tune_by_trl(run) -> Baselines:
     "As `run_tuning`, with TRL, on text that the model generates"
     from craftax_nb.tuning.trl import check_trl, tune_written
 
-    p = run.params
+    settings = run.settings
     try:
-        check_trl(p)
-        task = make_task(p)
+        check_trl(settings)
+        task = make_task(settings)
         known = written_baselines(
-            task.questions("held-out", p["held_questions"], p["seed"]), sum(task.weights.values())
+            task.questions("held-out", settings.held_questions, settings.seed), sum(task.weights.values())
         )
         tune_written(run, task, base_model(run, task))
     except (TaskError, ModelError) as e:

@@ -80,14 +80,14 @@ def make_problems(
     effects: EditEffects | None = None,  # for problems of the kind edit
 ) -> list[Question]:
     "A problem of each template, with the rewards of all answers; TaskError where the sandbox runs nothing"
-    drawn = [_draw_programs(t, rng) for t in templates]
-    ran = iter(run_programs([program for programs in drawn for program in programs]))
-    outputs = [[next(ran) for _ in programs] for programs in drawn]
+    programs_of = [_draw_programs(t, rng) for t in templates]
+    ran = iter(run_programs([program for programs in programs_of for program in programs]))
+    outputs = [[next(ran) for _ in programs] for programs in programs_of]
     if any(value is None for values in outputs for row in values for value in row):
         raise TaskError("the sandbox ran no program: can this user start processes?")
     return [
         _edit_problem(t, effects, rng) if t.kind == "edit" else _program_problem(t, programs, values, rng)
-        for t, programs, values in zip(templates, drawn, outputs)
+        for t, programs, values in zip(templates, programs_of, outputs)
     ]
 
 # %% ../../nbs/tuning/problems.ipynb #d42996c7
@@ -105,17 +105,18 @@ def _question(template: ProblemKind, text: str, good: set[str]) -> Question:
 # %% ../../nbs/tuning/problems.ipynb #ba25a208
 def _program_problem(template: ProblemKind, programs: list[str], values: list[list[int]], rng) -> Question:
     "A problem about programs: which output (deduction), which input (abduction), or which program (induction)"
-    x, right = int(rng.integers(VALUES)), int(rng.integers(len(programs)))
+    x = int(rng.integers(VALUES))
+    right = int(rng.integers(len(programs)))
     inside = ["; ".join(line.strip() for line in p.splitlines()[1:-1]) or "x = x" for p in programs]
     if template.kind == "deduction":
         return _question(template, f"{inside[0]}. x is {x}. What is x then?", {str(values[0][x])})
     if template.kind == "abduction":
         good = {str(i) for i, y in enumerate(values[0]) if y == values[0][x]}
         return _question(template, f"{inside[0]}. Then x is {values[0][x]}. What was x?", good)
-    listed = " ".join(f"{letter}: {p}." for letter, p in zip(LETTERS_OF_CHOICES, inside))
+    choices = " ".join(f"{letter}: {p}." for letter, p in zip(LETTERS_OF_CHOICES, inside))
     pairs = ", ".join(f"{i} gives {y}" for i, y in enumerate(values[right]))
     good = {LETTERS_OF_CHOICES[i] for i, row in enumerate(values) if row == values[right]}
-    return _question(template, f"{listed} Which one: {pairs}?", good)
+    return _question(template, f"{choices} Which one: {pairs}?", good)
 
 # %% ../../nbs/tuning/problems.ipynb #8f5cf4c8
 def _edit_problem(template: ProblemKind, effects: EditEffects | None, rng) -> Question:
@@ -123,8 +124,8 @@ def _edit_problem(template: ProblemKind, effects: EditEffects | None, rng) -> Qu
     if effects is None:
         raise TaskError(f"a problem of the kind {template} needs measured edits: give `effects`")
     state, edits, right = effects.draw(template.steps, rng, VALUES)
-    listed = " ".join(f"{letter}: {edit}." for letter, edit in zip(LETTERS_OF_CHOICES, edits))
-    text = f"{state} {listed} Which one changes most of what happens in {template.steps} steps?"
+    choices = " ".join(f"{letter}: {edit}." for letter, edit in zip(LETTERS_OF_CHOICES, edits))
+    text = f"{state} {choices} Which one changes most of what happens in {template.steps} steps?"
     return _question(template, text, {LETTERS_OF_CHOICES[right]})
 
 # %% ../../nbs/tuning/problems.ipynb #6029b787

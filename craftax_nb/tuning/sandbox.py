@@ -112,7 +112,8 @@ def _plain_value(text: str | None):
 # %% ../../nbs/tuning/sandbox.ipynb #9ee3e979
 def _read_until(process: subprocess.Popen, seconds: float, most: int) -> tuple[bytes, str]:
     "What a process writes, and '' or the limit (time, output) for which it has to be killed"
-    out, end = b"", time.monotonic() + seconds
+    out = b""
+    end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         if not select.select([process.stdout], [], [], left)[0]:
             break
@@ -136,8 +137,8 @@ def run_apart(
 ) -> Ran:
     "Runs a program's function in a separate process that has no files, no network, no children and no more rights"
     token = secrets.token_hex(8)
-    about = dict(source=source, inputs=[list(x) for x in inputs], name=name, seconds=seconds, memory=memory)
-    question = json.dumps(about | dict(token=token, modules=list(modules))).encode()
+    request = dict(source=source, inputs=[list(x) for x in inputs], name=name, seconds=seconds, memory=memory)
+    question = json.dumps(request | dict(token=token, modules=list(modules))).encode()
     with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryFile() as stdin:
         stdin.write(question)
         stdin.seek(0)
@@ -165,10 +166,10 @@ def _read_answer(output: bytes, token: str, count: int, code: int) -> Ran:
     "The sandbox's answer as `Ran`; without the token, which the program can't know, it isn't believed"
     try:
         answer = json.loads(output)
-        given, filtered, out = answer
+        echo, filtered, out = answer
     except (ValueError, TypeError):
         return Ran(problem="time" if code == -signal.SIGXCPU else f"ended by itself ({code})")
-    if given != token or isinstance(out, list) and len(out) != count:
+    if echo != token or isinstance(out, list) and len(out) != count:
         return Ran(problem="an answer that isn't the sandbox's")
     if isinstance(out, str):
         return Ran(problem=out, filtered=filtered)

@@ -84,7 +84,7 @@ class SelfPlay(TuningTrainee):
         names = [str(kind) for kind in self.kinds]
         self.proposal = closed_prompts(self.tokenizers[1], "", [PROPOSER_PROMPT] * 2, names, f"model {proposer}")
 
-
+# %% ../../nbs/tuning/selfplay.ipynb #c2b1c698
 @patch
 def _load(self: SelfPlay) -> None:
     "Loads both models, and makes their optimisers"
@@ -190,13 +190,13 @@ def progress(self: SelfPlay) -> str:
 # %% ../../nbs/tuning/selfplay.ipynb #64f3b14c
 def start_selfplay(run) -> SelfPlay:
     "The solver and the proposer of a run of train_selfplay; ParameterError, one sentence, for a model that doesn't fit"
-    p = run.params
+    settings = run.settings
     try:
-        effects = known_effects(World(p["env_name"])) if p["game"] else None
-        solver, proposer = words_for_selfplay(run.dir / "words", p["seed"], effects)
+        effects = known_effects(World(settings.env_name)) if settings.game else None
+        solver, proposer = words_for_selfplay(run.dir / "words", settings.seed, effects)
         names = "lr proposer_lr batch_size problems seed threads".split()
-        settings = SelfPlaySettings(**{name: p[name] for name in names})
-        play = SelfPlay(solver if p["model"] == "words" else p["model"], proposer, settings, effects)
+        learning = SelfPlaySettings(**settings.selection(*names))
+        play = SelfPlay(solver if settings.model == "words" else settings.model, proposer, learning, effects)
         play._make(play.kinds, np.random.default_rng(0))
     except (TaskError, ModelError, ValueError) as e:
         raise ParameterError(f"train_selfplay: {e}") from None
@@ -255,7 +255,8 @@ def selfplay_conclusion(metrics: pd.DataFrame, last: int = 50) -> str:
     end = metrics.tail(last)
     difference = end["proposer_reward"] - end["uniform_reward"]
     se = 1.96 * difference.std() / max(1, len(end)) ** 0.5
-    ours, all_kinds = end["proposer_reward"].mean(), end["uniform_reward"].mean()
+    ours = end["proposer_reward"].mean()
+    all_kinds = end["uniform_reward"].mean()
     nearer = "nearer to" if difference.mean() - se > 0 else "not surely nearer to"
     return (
         f"In the last {len(end)} rounds the proposer's problems had a learnability of {ours:.3f}, "

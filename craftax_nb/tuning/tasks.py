@@ -15,9 +15,11 @@ from typing import Protocol
 import numpy as np
 from fastcore.basics import patch
 
+from .settings import NUMBER_KINDS
+
 # %% auto #0
-__all__ = ['HELD_OUT_SHARE', 'NUMBER_KINDS', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask', 'graded_parts',
-           'total_reward', 'check_task', 'Baselines', 'baselines']
+__all__ = ['HELD_OUT_SHARE', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask', 'graded_parts', 'total_reward',
+           'check_task', 'Baselines', 'baselines']
 
 # %% ../../nbs/tuning/tasks.ipynb #17bd658b
 class TaskError(ValueError):
@@ -57,7 +59,6 @@ def is_held_out(text: str) -> bool:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) < HELD_OUT_SHARE * 2**32
 
 # %% ../../nbs/tuning/tasks.ipynb #d8ef302b
-NUMBER_KINDS = ("arithmetic", "counting", "comparison")
 _THINGS = "tree cow stone iron coal zombie plant water".split()
 
 
@@ -67,7 +68,8 @@ def _arithmetic(rng: random.Random, size: int) -> tuple[str, str]:
 
 
 def _counting(rng: random.Random, size: int) -> tuple[str, str]:
-    count, thing = rng.randrange(size + 1), rng.choice(_THINGS)
+    count = rng.randrange(size + 1)
+    thing = rng.choice(_THINGS)
     others = [rng.choice([x for x in _THINGS if x != thing]) for _ in range(size - count)]
     words = rng.sample([thing] * count + others, size)
     return f"How many times does {thing} stand here: {' '.join(words)}?", str(count)
@@ -128,7 +130,8 @@ class NumberTask:
 @patch
 def questions(self: NumberTask, part: str, count: int, seed: int) -> list[Question]:
     "Made-up questions of a part"
-    rng, out = random.Random(f"{seed} {part}"), []
+    rng = random.Random(f"{seed} {part}")
+    out = []
     while len(out) < count:
         text, answer = _MAKERS[self.kind](rng, self.size)
         if is_held_out(text) == (part == "held-out"):
@@ -136,11 +139,12 @@ def questions(self: NumberTask, part: str, count: int, seed: int) -> list[Questi
             out.append(Question(text, answer, rewards, len(out)))
     return out
 
-
+# %% ../../nbs/tuning/tasks.ipynb #28932a25
 @patch
 def grade(self: NumberTask, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
     "Whether the last number or letter is right, and whether it is all there is"
-    form, pairs = r"[AB]" if self.kind == "comparison" else r"-?\d+", list(zip(questions, answers, strict=True))
+    form = r"[AB]" if self.kind == "comparison" else r"-?\d+"
+    pairs = list(zip(questions, answers, strict=True))
     last = [(re.findall(rf"(?<![\w]){form}(?!\w)", text) or [""])[-1] for _, text in pairs]
     right = [float(word == q.answer) for word, (q, _) in zip(last, pairs)]
     return {"right": right, "format": [float(bool(re.fullmatch(form, x.strip()))) for x in answers]}
@@ -162,8 +166,8 @@ def graded_parts(
     out = {name: np.asarray(values, np.float32).reshape(-1) for name, values in parts.items()}
     for name, values in out.items():
         if len(values) != len(answers):
-            wanted = f"{len(values)} numbers for {len(answers)} answers, expected one for each"
-            raise TaskError(f"the reward of task {task.name} gives {name} {wanted}")
+            problem = f"{len(values)} numbers for {len(answers)} answers, expected one for each"
+            raise TaskError(f"the reward of task {task.name} gives {name} {problem}")
         if not np.isfinite(values).all():
             at = int(np.flatnonzero(~np.isfinite(values))[0])
             raise TaskError(f"the reward of task {task.name} gives {name} {values[at]} for {answers[at][:60]!r}")
@@ -181,14 +185,14 @@ def check_task(
     seed: int = 0,
 ) -> None:
     "TaskError, one sentence, for a task that can't be trained on"
-    asked = {part: list(task.questions(part, count, seed)) for part in ("train", "held-out")}
-    for part, questions in asked.items():
+    parts = {part: list(task.questions(part, count, seed)) for part in ("train", "held-out")}
+    for part, questions in parts.items():
         if not questions:
             raise TaskError(f"task {task.name} has no {part} question; give it states, or a smaller size")
         if empty := sum(not q.text.strip() for q in questions):
             raise TaskError(f"task {task.name} has {empty} {part} questions without any text")
         _check_answers(task, questions)
-    if shared := {q.text for q in asked["train"]} & {q.text for q in asked["held-out"]}:
+    if shared := {q.text for q in parts["train"]} & {q.text for q in parts["held-out"]}:
         raise TaskError(f"task {task.name} holds out questions that it trains on, for example {min(shared)[:80]!r}")
 
 # %% ../../nbs/tuning/tasks.ipynb #a2849645
@@ -203,8 +207,10 @@ def _check_answers(task: VerifiedTask, questions: Sequence[Question]) -> None:
         )
     for q in questions if task.answers else ():
         if q.answer not in task.answers or len(q.rewards) != len(task.answers):
-            wanted = f"one of {len(task.answers)} answers with a reward for each"
-            raise TaskError(f"task {task.name} has the answer {q.answer!r} with {len(q.rewards)} rewards, not {wanted}")
+            expected = f"one of {len(task.answers)} answers with a reward for each"
+            raise TaskError(
+                f"task {task.name} has the answer {q.answer!r} with {len(q.rewards)} rewards, not {expected}"
+            )
 
 # %% ../../nbs/tuning/tasks.ipynb #7535078d
 @dataclass(frozen=True)

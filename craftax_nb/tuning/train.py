@@ -58,7 +58,7 @@ class TuningTrainee(Trainee):
     def sample_answers(self) -> tuple[dict[str, float], list[dict]]:
         "Metrics of what the models can do by now, and answers as rows of a table; both may be empty"
 
-
+# %% ../../nbs/tuning/train.ipynb #27da0728
 @patch
 def start(self: TuningTrainee, run: Run, checkpoint: Path | None) -> None:
     "Keeps the run, where samples go"
@@ -67,7 +67,7 @@ def start(self: TuningTrainee, run: Run, checkpoint: Path | None) -> None:
     self.first_rows: list[dict] = []  # to warn of rewards that are all alike
     self.held_out: dict[str, float] = {}  # metrics of the last measurement
 
-
+# %% ../../nbs/tuning/train.ipynb #0c5c86ee
 @patch
 def row(self: TuningTrainee) -> dict[str, float]:
     "The metrics of the last step; prints a warning where nothing is learned"
@@ -76,7 +76,7 @@ def row(self: TuningTrainee) -> dict[str, float]:
         print(f"WARNING: {problem}", flush=True)
     return dict(self.metrics)
 
-
+# %% ../../nbs/tuning/train.ipynb #b930a9d7
 @patch
 def measure(self: TuningTrainee) -> dict[str, float]:
     "The metrics of `sample_answers`; its answers are written to the run's folder"
@@ -141,7 +141,7 @@ class Tuner(TuningTrainee):
         self.table = grpo.reward_table(self.questions)
         self.reference = self._log_probs()
 
-
+# %% ../../nbs/tuning/train.ipynb #12b3f317
 @patch
 def _ask_questions(self: Tuner) -> None:
     "Questions to learn from and to measure on; TaskError where answers can't be listed, or a batch is too large"

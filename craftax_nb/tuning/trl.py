@@ -18,6 +18,7 @@ from ..runs.checkpoints import DamagedState, step_of
 from ..runs.files import whole_folder
 from .checkpoints import write_model
 from .samples import save_samples
+from .settings import GRPOSettings
 from .tasks import Question, TaskError, VerifiedTask, check_task, graded_parts, total_reward
 from .train import ALIKE_STEPS, adapted_layers, adapter_settings, alike_warning, check_adapter
 
@@ -32,38 +33,50 @@ def check_group(batch_size: int, num_generations: int) -> None:
         raise TaskError(f"num_generations is {num_generations}, expected at least 2: a group of one has no better")
     if batch_size % num_generations:
         near = max(1, batch_size // num_generations) * num_generations
-        wanted = f"batch_size is {batch_size} answers, which num_generations {num_generations} doesn't divide"
-        raise TaskError(f"{wanted}; give batch_size {near}, or another num_generations")
+        problem = f"batch_size is {batch_size} answers, which num_generations {num_generations} doesn't divide"
+        raise TaskError(f"{problem}; give batch_size {near}, or another num_generations")
 
 # %% ../../nbs/tuning/trl.ipynb #432dc3cf
-def _answer_settings(p: Mapping, use_vllm: bool) -> dict:
+def _answer_settings(settings: GRPOSettings, use_vllm: bool) -> dict:
     "Settings of how the answers of a group are generated"
-    generations = p["num_generations"] or 8
-    check_group(p["batch_size"], generations)
-    drawn = dict(num_generations=generations, max_completion_length=p["completion_tokens"], temperature=1.0)
+    generations = settings.num_generations or 8
+    check_group(settings.batch_size, generations)
+    answers = dict(num_generations=generations, max_completion_length=settings.completion_tokens, temperature=1.0)
     vllm = dict(vllm_mode="colocate", vllm_gpu_memory_utilization=0.3) if use_vllm else {}
-    return drawn | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
+    return answers | dict(mask_truncated_completions=True, use_vllm=use_vllm) | vllm
 
 # %% ../../nbs/tuning/trl.ipynb #91db8f37
-def _loss_settings(p: Mapping) -> dict:
+def _loss_settings(settings: GRPOSettings) -> dict:
     "Dr. GRPO's loss, or GRPO's own, without a penalty for the distance from the first model"
-    kind = dict(loss_type="dr_grpo", scale_rewards="none") if p["scale"] == "none" else dict(loss_type="grpo")
-    return kind | dict(beta=0.0, epsilon=p["clip"], num_iterations=p["epochs"])
+    kind = dict(loss_type="dr_grpo", scale_rewards="none") if settings.scale == "none" else dict(loss_type="grpo")
+    return kind | dict(beta=0.0, epsilon=settings.clip, num_iterations=settings.epochs)
 
 # %% ../../nbs/tuning/trl.ipynb #b85f8cae
 def trl_settings(
-    p: Mapping,  # the parameters of train_grpo
+    settings: GRPOSettings,
     folder: Path,  # where TRL keeps its own state
     use_vllm: bool = False,
 ) -> dict:
     "The arguments of TRL's GRPOConfig"
-    cpu = p["device"] == "cpu" or p["device"] == "auto" and not _gpu()
-    batches = dict(per_device_train_batch_size=p["batch_size"], gradient_accumulation_steps=1, max_steps=p["steps"])
-    rate = dict(learning_rate=p["lr"], lr_scheduler_type="constant", gradient_checkpointing=False, seed=p["seed"])
-    saved = dict(output_dir=str(folder), save_strategy="steps", save_steps=p["checkpoint_every"], save_total_limit=2)
+    cpu = settings.device == "cpu" or settings.device == "auto" and not _gpu()
+    batches = dict(per_device_train_batch_size=settings.batch_size, gradient_accumulation_steps=1)
+    rate = dict(learning_rate=settings.lr, lr_scheduler_type="constant", gradient_checkpointing=False)
+    length = dict(max_steps=settings.steps, seed=settings.seed)
+    saved = dict(
+        output_dir=str(folder), save_strategy="steps", save_steps=settings.checkpoint_every, save_total_limit=2
+    )
     quiet = dict(logging_steps=1, report_to=[], disable_tqdm=True)
     place = dict(use_cpu=cpu, bf16=not cpu)
-    return _answer_settings(p, use_vllm) | _loss_settings(p) | batches | rate | saved | quiet | place
+    return (
+        _answer_settings(settings, use_vllm)
+        | _loss_settings(settings)
+        | batches
+        | rate
+        | length
+        | saved
+        | quiet
+        | place
+    )
 
 # %% ../../nbs/tuning/trl.ipynb #6c2b2a56
 def _gpu() -> bool:
@@ -88,9 +101,9 @@ def uses_vllm(
     return backend != "transformers" and has_gpu and installed
 
 # %% ../../nbs/tuning/trl.ipynb #39b1cfdc
-def _vllm_writes(p: Mapping) -> bool:
+def _vllm_writes(settings: GRPOSettings) -> bool:
     "As `uses_vllm`, on this machine"
-    return uses_vllm(p["backend"], _gpu() and p["device"] != "cpu")
+    return uses_vllm(settings.backend, _gpu() and settings.device != "cpu")
 
 # %% ../../nbs/tuning/trl.ipynb #fdf09e43
 def require_trl() -> None:
@@ -99,11 +112,11 @@ def require_trl() -> None:
         raise TaskError(f"learner is trl, but {', '.join(missing)} isn't installed: run `make setup-tuning`")
 
 # %% ../../nbs/tuning/trl.ipynb #f33b9093
-def check_trl(p: Mapping) -> None:  # p: the parameters of train_grpo
+def check_trl(settings: GRPOSettings) -> None:
     "TaskError where TRL isn't installed, a batch isn't whole groups, or vLLM can't be used; before a task is made"
     require_trl()
-    check_group(p["batch_size"], p["num_generations"] or 8)
-    _vllm_writes(p)
+    check_group(settings.batch_size, settings.num_generations or 8)
+    _vllm_writes(settings)
 
 # %% ../../nbs/tuning/trl.ipynb #2a72cbf0
 def reward_functions(
@@ -158,7 +171,8 @@ def written_answers(
     "What a model answers greedily"
     import torch
 
-    opening, out = [dict(role="system", content=task.system)] if task.system else [], []
+    opening = [dict(role="system", content=task.system)] if task.system else []
+    out = []
     for i in range(0, len(questions), batch):
         chats = [[*opening, dict(role="user", content=q.text)] for q in questions[i : i + batch]]
         texts = tokenizer.apply_chat_template(chats, tokenize=False, add_generation_prompt=True)
@@ -184,11 +198,11 @@ def measure_written(model, tokenizer, task, questions, max_tokens: int) -> tuple
     return numbers, [dict(prompt=q.text, completion=t, reward=r, best=q.answer) for q, t, r in rows]
 
 # %% ../../nbs/tuning/trl.ipynb #581cfe9c
-def _log_step(run, rows: list[dict], step: int, metrics: dict, look) -> None:
+def _log_step(run, rows: list[dict], step: int, metrics: dict, measure) -> None:
     "Logs a step of TRL; `look`, where it is due, measures the held-out questions and gives samples"
-    if look:
-        numbers, samples = look()
-        metrics = metrics | numbers
+    if measure:
+        held_out, samples = measure()
+        metrics = metrics | held_out
         save_samples(run, step, [dict(step=step) | row for row in samples])
     rows.append(metrics)
     run.log(step, **metrics)
@@ -204,7 +218,7 @@ def cut_warning(rows: Sequence[Mapping]) -> str:  # "" where some answers count
     return f"all answers of the first {len(rows)} steps were cut off, and don't count: nothing is learnt; {advice}"
 
 # %% ../../nbs/tuning/trl.ipynb #01350903
-def _callback(run, measure, measure_every: int, about: dict):
+def _callback(run, measure, measure_every: int, metadata: dict):
     "TRL's callback that logs metrics, measures held-out questions, writes checkpoints, and stops a run when asked"
     from transformers import TrainerCallback
 
@@ -213,7 +227,8 @@ def _callback(run, measure, measure_every: int, about: dict):
             self.rows = []
 
         def on_log(self, args, state, control, logs=None, **more):
-            step, metrics = state.global_step, our_metrics(logs or {})
+            step = state.global_step
+            metrics = our_metrics(logs or {})
             due = step % measure_every == 0 or step == args.max_steps
             if "reward" in metrics:  # TRL's last row has none
                 _log_step(run, self.rows, step, metrics, measure if due else None)
@@ -225,7 +240,7 @@ def _callback(run, measure, measure_every: int, about: dict):
         def on_save(self, args, state, control, model=None, processing_class=None, **more):
             step = state.global_step
             with whole_folder(run.checkpoint_dir(step)) as new:
-                write_model(new, model, processing_class, about | {"step": step})
+                write_model(new, model, processing_class, metadata | {"step": step})
 
     return RunFolder()
 
@@ -236,33 +251,32 @@ def tune_written(
     model: str,  # as `lm.models.find_model` takes it
 ) -> dict[str, float]:  # the last held-out numbers
     "Trains on text that the model generates; TaskError before anything is loaded where something doesn't fit"
-    p, place = run.params, run.dir / "trl"
-    check_trl(p)
+    settings = run.settings
+    check_trl(settings)
     check_task(task)
-    check_adapter(p["lora_rank"], p["lora_layers"])
-    settings = trl_settings(p, place, _vllm_writes(p))
-    questions, held = (task.questions(part, p[n], p["seed"]) for part, n in _PARTS.items())
-    trainer, tokenizer = _trainer(settings, task, questions, model, p)
-    measure = lambda: measure_written(trainer.model, tokenizer, task, held, p["completion_tokens"])
+    check_adapter(settings.lora_rank, settings.lora_layers)
+    config = trl_settings(settings, run.dir / "trl", _vllm_writes(settings))
+    questions = task.questions("train", settings.train_questions, settings.seed)
+    held_questions = task.questions("held-out", settings.held_questions, settings.seed)
+    trainer, tokenizer = _trainer(config, task, questions, model, settings)
+    measure = lambda: measure_written(trainer.model, tokenizer, task, held_questions, settings.completion_tokens)
     return _run_trainer(run, trainer, measure, dict(model=model, task=task.name, run=run.id))
 
-
-_PARTS = {"train": "train_questions", "held-out": "held_questions"}
-
 # %% ../../nbs/tuning/trl.ipynb #fc2f6220
-def _trainer(settings: dict, task: VerifiedTask, questions: Sequence[Question], model: str, p: Mapping):
+def _trainer(config: dict, task: VerifiedTask, questions: Sequence[Question], model: str, settings: GRPOSettings):
     "TRL's trainer with our task and model, and the tokenizer; TaskError for a model without a chat template"
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     from transformers import AutoModelForCausalLM, PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    tokenizer, lm = _chat_tokenizer(model), AutoModelForCausalLM.from_pretrained(model_folder(model))
-    layers = adapted_layers(lm, p["lora_layers"])
-    adapter = adapter_settings(p["lora_rank"], layers) if p["lora_rank"] else None
+    tokenizer = _chat_tokenizer(model)
+    lm = AutoModelForCausalLM.from_pretrained(model_folder(model))
+    layers = adapted_layers(lm, settings.lora_layers)
+    adapter = adapter_settings(settings.lora_rank, layers) if settings.lora_rank else None
     functions, weights = reward_functions(task, questions)
-    args = GRPOConfig(**settings, reward_weights=weights)
-    given = dict(model=lm, reward_funcs=functions, args=args, train_dataset=_trl_dataset(task, questions))
-    trainer = GRPOTrainer(**given, processing_class=tokenizer, peft_config=adapter)
+    args = GRPOConfig(**config, reward_weights=weights)
+    parts = dict(model=lm, reward_funcs=functions, args=args, train_dataset=_trl_dataset(task, questions))
+    trainer = GRPOTrainer(**parts, processing_class=tokenizer, peft_config=adapter)
     trainer.remove_callback(PrinterCallback)
     if adapter:
         trainer.model.peft_config["default"].base_model_name_or_path = model
@@ -289,7 +303,7 @@ def _trl_dataset(task: VerifiedTask, questions: Sequence[Question]):
     return Dataset.from_dict({"prompt": chats, "number": list(range(len(questions)))})
 
 # %% ../../nbs/tuning/trl.ipynb #ecee523e
-def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
+def _run_trainer(run, trainer, measure, metadata: dict) -> dict[str, float]:
     "Trains from TRL's newest whole state, if there is one"
     state = lambda folder: run.dir / "trl" / f"checkpoint-{step_of(folder)}"
 
@@ -298,12 +312,12 @@ def _run_trainer(run, trainer, measure, about: dict) -> dict[str, float]:
             raise DamagedState(f"{folder.name} has no state of TRL to go on from; the newest two of a run have one")
 
     newest = run.resume(load)
-    trainer.add_callback(_callback(run, measure, run.params["measure_every"], about))
+    trainer.add_callback(_callback(run, measure, run.settings.measure_every, metadata))
     if not newest:
         numbers, rows = measure()
         run.log(0, **numbers)
         save_samples(run, 0, [dict(step=0) | row for row in rows])
     trainer.train(resume_from_checkpoint=str(state(newest)) if newest else None)
-    if run.stopping and trainer.state.global_step < run.params["steps"]:
+    if run.stopping and trainer.state.global_step < run.settings.steps:
         run.stop()
     return measure()[0]

@@ -19,7 +19,7 @@ from .editor import Editing
 from .panels import failure
 from .trace import Reading, Trace
 from ..world.draw import draw, png
-from ..worldmodel.imagine import Futures, compare_futures, imagine_futures, surprise
+from ..worldmodel.imagine import EpisodeHistory, Futures, compare_futures, imagine_futures, surprise
 
 # %% auto #0
 __all__ = ['DRAWN_AHEAD', 'NO_MODEL', 'CHANGED', 'RARE', 'frames_row', 'futures_html', 'Expect']
@@ -140,8 +140,8 @@ def expect(self: Expect) -> None:
     self.note.value = "imagining; the first time takes seconds …"
     try:
         codes, hidden, description = self.observed(wait=True)
-        query = own.agent, codes, episode.action, self.step, horizon, self.samples.value
-        futures = imagine_futures(*query, hidden=hidden)
+        history = EpisodeHistory(codes, episode.action, hidden)
+        futures = imagine_futures(own.agent, history, self.step, horizon, self.samples.value)
     except Exception as e:  # shown in the tab; the inspector keeps running
         self.note.value = failure(e)
         return

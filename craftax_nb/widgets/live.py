@@ -19,7 +19,7 @@ from ..data.dataset import Dataset
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.episodes import EpisodePlayer
-from ..play.reader import Reader
+from ..play.questions import Reader
 from ..play.types import Record, episode_steps, join_steps, to_episode
 from ..probing.bases import is_random_key, leaf_array
 from ..runs.checkpoints import sample_folder

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from ..labelling.chunks import LabelError
+from ..labelling.settings import LabelSettings
 from ..lm.gpus import gpu_plan, require_vllm_for
 from ..lm.models import ModelError, find_model
 from ..lm.prompt import default_prompt, system_text
@@ -50,46 +51,46 @@ def check_label_run(
     run: Run,  # of the job label
 ) -> tuple[Recipe, str]:  # the recipe, not resolved; the workers' interpreter
     "The recipe and interpreter that a run asks for; ParameterError, one sentence, where one of them can't be used"
-    p = run.params
+    settings = run.settings
     try:
-        recipe = _recipe_of(p)
+        recipe = _recipe_of(settings)
         if recipe.model != ORACLE:
             system_text(recipe.prompt)
             _check_weights(find_model(recipe.model))
-        python = _python(p["worker_python"])
-        if p["role"] != "both" and not os.environ.get("REDIS_URL"):
+        python = _python(settings.worker_python)
+        if settings.role != "both" and not os.environ.get("REDIS_URL"):
             wanted = "REDIS_URL is not set: it names the server that all machines reach"
-            raise RecipeError(f"role is {p['role']}, but {wanted}")
-        if p["backend"] == "transformers":
-            require_vllm_for(gpu_plan(p).settings(), p["backend"])
+            raise RecipeError(f"role is {settings.role}, but {wanted}")
+        if settings.backend == "transformers":
+            require_vllm_for(gpu_plan(settings).settings(), settings.backend)
     except (RecipeError, ModelError) as e:
         raise ParameterError(f"label: {'model: ' if isinstance(e, ModelError) else ''}{e}") from None
     return recipe, python
 
 # %% ../../nbs/workers/job.ipynb #c357c1e5
-_same_names = "model history thinking positions pooling vectors generated_tokens dtype cadence".split()
+_SAME_NAMES = "model history thinking positions pooling vectors generated_tokens dtype cadence".split()
 
 
-def _recipe_of(p: dict) -> Recipe:  # p: parameters of the job label
-    "The recipe that parameters ask for, not resolved; an oracle's text is its facts"
-    text_format = "facts" if p["model"] == ORACLE and p["text_format"] == "filtered" else p["text_format"]
-    prompt = p["prompt"] or default_prompt(text_format, p["history"], p["generated_tokens"])
-    layer = p["layer"] if p["layer"] % 1 else int(p["layer"])
-    named = {name: p[name] for name in _same_names}
-    return Recipe(prompt=prompt, layer=layer, text_format=text_format, **named)
+def _recipe_of(settings: LabelSettings) -> Recipe:
+    "The recipe that the settings describe, not resolved; an oracle's text is its facts"
+    text_format = "facts" if settings.model == ORACLE and settings.text_format == "filtered" else settings.text_format
+    prompt = settings.prompt or default_prompt(text_format, settings.history, settings.generated_tokens)
+    layer = settings.layer if settings.layer % 1 else int(settings.layer)
+    same = settings.selection(*_SAME_NAMES)
+    return Recipe(prompt=prompt, layer=layer, text_format=text_format, **same)
 
 # %% ../../nbs/workers/job.ipynb #cad8aaea
 def _controlled(
     labels,  # of the model
-    p: dict,  # parameters of the job label
+    settings: LabelSettings,
     folder: Path | str,  # where label folders go; empty: into the dataset's own folder
 ):
     "The labels or, where the parameter control names a kind, labels of that control made from them"
-    if not p.get("control"):
+    if not settings.control:
         return labels
     from craftax_nb.labelling.controls import control_labels
 
-    return control_labels(labels, p["control"], p["dim"], p["seed"], folder and folder / p["control"])
+    return control_labels(labels, settings.control, settings.dim, settings.seed, folder and folder / settings.control)
 
 # %% ../../nbs/workers/job.ipynb #29bfb9b8
 def label_run(
@@ -103,15 +104,16 @@ def label_run(
     from craftax_nb.workers.coordinate import join_labelling, label_dataset, labels_folder
     from craftax_nb.workers.pool import Stopped, WorkerConfig
 
-    p, stopping = run.params, lambda: run.stopping
-    folder = p["labels_dir"] and resolve(p["labels_dir"])
-    count = p["workers"] if p["role"] != "coordinator" else 0
-    workers = WorkerConfig(count, p["threads"], p["backend"], gpus=gpu_plan(p), python=python)
+    settings = run.settings
+    stopping = lambda: run.stopping
+    folder = settings.labels_dir and resolve(settings.labels_dir)
+    count = settings.workers if settings.role != "coordinator" else 0
+    workers = WorkerConfig(count, settings.threads, settings.backend, gpus=gpu_plan(settings), python=python)
     try:
-        if p["role"] != "worker":
-            options = dict(chunk=p["chunk"], stopping=stopping, skip_dead=p["skip_dead"])
-            labels = label_dataset(dataset, recipe, workers, p["max_labels"], folder, **options)
-            return _controlled(labels, p, folder)
+        if settings.role != "worker":
+            options = dict(chunk=settings.chunk, stopping=stopping, skip_dead=settings.skip_dead)
+            labels = label_dataset(dataset, recipe, workers, settings.max_labels, folder, **options)
+            return _controlled(labels, settings, folder)
         shared = labels_folder(dataset, resolve_recipe(recipe), folder)
         join_labelling(shared, workers, run.dir / "logs", stopping=stopping)
     except Stopped:

@@ -116,18 +116,24 @@ def place_mob(
     _check_mob(state, spec, floor, mob, tile, direction, any_floor)
     index, kind = divmod(mob_id, 8) if spec is FULL else (mob_id, 0)
     group = (FULL_GROUPS if spec is FULL else CLASSIC_GROUPS)[index]
+    slot = _free_slot(state, floor, group)
+    new = {"mask": True, "attack_cooldown": 0}
+    if not _flies(spec, mob):
+        new["health"] = mob_health(spec, mob)
+    if spec is FULL:
+        new["type_id"] = kind
+    return _set_mob(state, floor, group, slot, tile, direction, **new)
+
+# %% ../../nbs/world/creatures.ipynb #86d64ee2
+def _free_slot(state, floor, group: str) -> int:
+    "A free slot of a list of mobs; EditError where it is full"
     mask = getattr(state, group).mask[floor]
     if mask.all():
         raise EditError(
             f"there are {len(mask)} {group.replace('_', ' ')} on this floor already, the most there can be: "
             "remove one first"
         )
-    new = {"mask": True, "attack_cooldown": 0}
-    if not _flies(spec, mob):
-        new["health"] = mob_health(spec, mob)
-    if spec is FULL:
-        new["type_id"] = kind
-    return _set_mob(state, floor, group, int(np.argmin(mask)), tile, direction, **new)
+    return int(np.argmin(mask))
 
 # %% ../../nbs/world/creatures.ipynb #c9f31277
 def _without(state, floor, targets: Iterable[Mob]):
@@ -160,6 +166,17 @@ def clear_mobs(
     state = _without(state, floor, mobs(state))
     return state.replace(mob_map=with_entry(state.mob_map, floor or ..., False))
 
+# %% ../../nbs/world/creatures.ipynb #388f7f82
+def _mob_at(state, start, mob: str | None) -> Mob:
+    "The one mob on a tile, of this name if one is given; EditError where there is none, or several"
+    tile_at(state, start)
+    here = [m for m in mobs(state) if m.where == tuple(start) and mob in (None, m.name)]
+    if len(here) != 1:
+        problem = "are several mobs" if here else f"is no {mob or 'mob'}"
+        everywhere = ", ".join(f"{m.name} at {m.where}" for m in mobs(state)) or "none"
+        raise EditError(f"there {problem} at {tuple(start)}; on this floor: {everywhere}")
+    return here[0]
+
 # %% ../../nbs/world/creatures.ipynb #350ce286
 def move_mob(
     state,  # one environment's state
@@ -170,13 +187,7 @@ def move_mob(
 ):  # the new state, in numpy
     "Put the mob on one tile on another; EditError where there is none, or it can't be there"
     state, spec, floor = opened(state)
-    tile_at(state, start)
-    here = [m for m in mobs(state) if m.where == tuple(start) and mob in (None, m.name)]
-    if len(here) != 1:
-        problem = "are several mobs" if here else f"is no {mob or 'mob'}"
-        everywhere = ", ".join(f"{m.name} at {m.where}" for m in mobs(state)) or "none"
-        raise EditError(f"there {problem} at {tuple(start)}; on this floor: {everywhere}")
-    target = here[0]
+    target = _mob_at(state, start, mob)
     tile = tile_at(state, to)
     if target.group in HEADINGS:
         direction = direction or target.direction

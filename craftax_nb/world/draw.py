@@ -303,6 +303,19 @@ def _keys(night_noise, n: int) -> jax.Array:  # (n,) keys
     keys = jnp.asarray(night_noise)
     return (keys if jnp.issubdtype(keys.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(keys)).reshape(n)
 
+# %% ../../nbs/world/draw.ipynb #25def1ba
+def _picture_shape(spec: ObsSpec, tile: int) -> tuple[int, int, int]:
+    "Height, width and colours of a picture"
+    below = 4 if spec is FULL else 2  # rows of needs and belongings
+    return (spec.map_shape[0] + below) * tile, spec.map_shape[1] * tile, 3
+
+
+def _pictures(codes: np.ndarray, tile: int, keys) -> np.ndarray:  # (n, height, width, 3) float32
+    "The pictures of a block of codes"
+    parts = unpack(codes)
+    tiles = np.concatenate([_light(parts, _map(parts, tile), keys), _cells(parts, tile)], 1)
+    return np.rint(tiles).transpose(0, 1, 3, 2, 4, 5).reshape(len(codes), *_picture_shape(parts.spec, tile))
+
 # %% ../../nbs/world/draw.ipynb #ba4834ab
 def draw(
     codes: np.ndarray,  # (…, width) uint8
@@ -313,18 +326,13 @@ def draw(
     codes = np.asarray(codes)
     if tile < 5:
         raise ValueError(f"tile is {tile}; a tile has at least 5 pixels")
-    spec = ObsSpec.of(codes)
     flat = codes.reshape(-1, codes.shape[-1])
     keys = None if night_noise is None else _keys(night_noise, len(flat))
-    below = 4 if spec is FULL else 2
-    out = np.zeros((len(flat), (spec.map_shape[0] + below) * tile, spec.map_shape[1] * tile, 3), np.uint8)
+    out = np.zeros((len(flat), *_picture_shape(ObsSpec.of(codes), tile)), np.uint8)
     block = max(1, 2**22 // out[0].size) if len(flat) else 1  # states at a time, for the processor's cache
     for i in range(0, len(flat), block):
         part = slice(i, i + block)
-        parts = unpack(flat[part])
-        view = _light(parts, _map(parts, tile), None if keys is None else keys[part])
-        tiles = np.concatenate([view, _cells(parts, tile)], 1)
-        out[part] = np.rint(tiles).transpose(0, 1, 3, 2, 4, 5).reshape(-1, *out.shape[1:])
+        out[part] = _pictures(flat[part], tile, None if keys is None else keys[part])
     return out.reshape(*codes.shape[:-1], *out.shape[1:])
 
 # %% ../../nbs/world/draw.ipynb #5668d757

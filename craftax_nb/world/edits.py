@@ -70,19 +70,24 @@ def _plant(state, tile, block: str, floor):
     age = np.where(mask, state.growing_plants_age, 0)
     positions = state.growing_plants_positions
     if block in PLANTS:
-        if floor not in ((), (0,)):
-            raise EditError(
-                f"plants grow on floor 0 only, and this is floor {floor[0]}: use `set_scalar(state, 'floor', 0)` first"
-            )
-        if mask.all():
-            raise EditError(f"{len(mask)} plants grow already, the most there can be: replace one by grass first")
-        slot = int(np.argmin(mask))
+        slot = _free_plant_slot(mask, floor)
         mask = with_entry(mask, slot, True)
         positions = with_entry(positions, slot, tile)
         age = with_entry(age, slot, RIPE_AGE if block == "ripe_plant" else 0)
     return state.replace(
         growing_plants_mask=mask, growing_plants_age=age.astype(np.int32), growing_plants_positions=positions
     )
+
+# %% ../../nbs/world/edits.ipynb #70fced28
+def _free_plant_slot(mask: np.ndarray, floor) -> int:
+    "A slot for a new plant; EditError where none can grow"
+    if floor not in ((), (0,)):
+        raise EditError(
+            f"plants grow on floor 0 only, and this is floor {floor[0]}: use `set_scalar(state, 'floor', 0)` first"
+        )
+    if mask.all():
+        raise EditError(f"{len(mask)} plants grow already, the most there can be: replace one by grass first")
+    return int(np.argmin(mask))
 
 # %% ../../nbs/world/edits.ipynb #53ff5ab5
 def _check_block(state, spec, floor, block: str, new: int, tile) -> None:
@@ -94,6 +99,12 @@ def _check_block(state, spec, floor, block: str, new: int, tile) -> None:
         raise EditError(f"the necromancer is at {here}, and this floor has one: `move` it, or choose another place")
     if here == (0, 0) and stopped(spec, None, new):
         raise EditError(f"the player stands at (0, 0) and can't stand on {block}: choose another place")
+    _check_on_top(state, spec, floor, block, new, tile)
+
+# %% ../../nbs/world/edits.ipynb #4bf7cc45
+def _check_on_top(state, spec, floor, block: str, new: int, tile) -> None:
+    "EditError unless a mob, an item or a ladder's end on `tile` may be on the new block"
+    here = offset_of(state, tile)
     for mob in mobs(state):
         if mob.where == here and stopped(spec, mob.name, new):
             raise EditError(f"a {mob.name} is at {mob.where} and can't be on {block}: `remove_mob` it first")
@@ -190,10 +201,18 @@ def place_item(
     new = name_id(spec.item_names, item, "item")
     tile = tile_at(state, where)
     _check_item(state, spec, floor, item, tile)
-    if item == "torch":
-        light = np.clip(state.light_map[floor] + _torches(state.map.shape[1:], [tile]), 0, 1)
-        items = with_entry(state.item_map, (*floor, *tile), new)
-        return state.replace(item_map=items, light_map=with_entry(state.light_map, floor, light))
+    return (_with_torch if item == "torch" else _with_ladder)(state, floor, item, tile, new)
+
+# %% ../../nbs/world/edits.ipynb #e6d1c1f9
+def _with_torch(state, floor, item: str, tile, new: int):
+    "The state with a torch on a tile, and its light"
+    light = np.clip(state.light_map[floor] + _torches(state.map.shape[1:], [tile]), 0, 1)
+    items = with_entry(state.item_map, (*floor, *tile), new)
+    return state.replace(item_map=items, light_map=with_entry(state.light_map, floor, light))
+
+
+def _with_ladder(state, floor, item: str, tile, new: int):
+    "The state with the floor's ladder on a tile, in the map and in the game's own record"
     record, _ = LADDERS[item]
     items = np.where(state.item_map[floor] == new, 0, state.item_map[floor])
     items[tile] = new
@@ -322,13 +341,16 @@ def meadow(
         mask = np.zeros_like(state.growing_plants_mask)
         age = np.zeros_like(state.growing_plants_age)
         state = state.replace(growing_plants_mask=mask, growing_plants_age=age)
-    if not floor:
-        return state
+    return _with_bare_floor(state, floor, middle) if floor else state
+
+# %% ../../nbs/world/edits.ipynb #0389b122
+def _with_bare_floor(state, floor, middle: np.ndarray):
+    "The state of Craftax without items on the floor, lit everywhere, its ladders in the corners"
     bare = state.replace(
         item_map=with_entry(state.item_map, floor, 0), light_map=with_entry(state.light_map, floor, 1.0)
     )
     for item, (_, without) in LADDERS.items():
         if floor[0] not in without:
-            corner = np.array([1, 1]) if item == "ladder_up" else np.array(grass.shape) - 2
+            corner = np.array([1, 1]) if item == "ladder_up" else np.array(state.map[floor].shape) - 2
             bare = place_item(bare, item, corner - middle)
     return bare

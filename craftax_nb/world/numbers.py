@@ -43,13 +43,9 @@ def _at_light(state, spec: ObsSpec, value: float):
     time = near[np.argmin(np.abs(near - int(state.timestep)))]
     return state.replace(light_level=np.float32(value), timestep=np.asarray(time, np.int32))
 
-# %% ../../nbs/world/numbers.ipynb #0c8c4a7e
-def _on_floor(state, spec: ObsSpec, value: int):
-    "The player on another floor, at the ladder that leads there; EditError where they can't stand there"
-    old = int(state.player_level)
-    last = len(state.map) - 1
-    if value == old:
-        return state
+# %% ../../nbs/world/numbers.ipynb #b6a229da
+def _check_floor_change(state, old: int, value: int, last: int) -> None:
+    "EditError where the player can't have left the old floor, or can't have come to the new one"
     if old == last and state.boss_progress > 0:
         raise EditError(
             f"the necromancer has lost {int(state.boss_progress)} lives, and nobody leaves that fight: "
@@ -60,11 +56,25 @@ def _on_floor(state, spec: ObsSpec, value: int):
             f"the player has had {points(state)} points of experience, which only floor {last} allows: "
             "set 'xp' lower first"
         )
-    position = (state.up_ladders if value > old else state.down_ladders)[value]
-    if state.mob_map[value][tuple(position)]:
+
+# %% ../../nbs/world/numbers.ipynb #a56c9632
+def _check_arrival(state, spec: ObsSpec, value: int, position: tuple[int, int]) -> None:
+    "EditError where nobody can be at the end of the ladder to a floor"
+    if state.mob_map[value][position]:
         raise EditError(f"a mob stands where the ladder leads on floor {value}: choose another floor")
-    if stopped(spec, None, block := int(state.map[value][tuple(position)])):
+    if stopped(spec, None, block := int(state.map[value][position])):
         raise EditError(f"the ladder to floor {value} leads into {spec.block_names[block]}: choose another floor")
+
+# %% ../../nbs/world/numbers.ipynb #0c8c4a7e
+def _on_floor(state, spec: ObsSpec, value: int):
+    "The player on another floor, at the ladder that leads there; EditError where they can't stand there"
+    old = int(state.player_level)
+    last = len(state.map) - 1
+    if value == old:
+        return state
+    _check_floor_change(state, old, value, last)
+    position = (state.up_ladders if value > old else state.down_ladders)[value]
+    _check_arrival(state, spec, value, tuple(position))
     if old == last:
         state = state.replace(boss_timesteps_to_spawn_this_round=np.int32(full.BOSS_FIGHT_SPAWN_TURNS))
     return state.replace(player_level=np.int32(value), player_position=np.array(position, np.int32))

@@ -345,6 +345,22 @@ def _tiles(parts: Unpacked, lex: Lexicon) -> list[str]:
     line = lambda label, tiles: f"{label}: {', '.join(tiles)}\n"
     return [head + "".join(map(line, labels, state)) for state in words.tolist()]
 
+# %% ../../nbs/world/text.ipynb #1927db71
+def _describe_block(codes: np.ndarray, format: str) -> list[str]:  # codes (n, width)
+    "The states of a block in words"
+    parts = unpack(codes)
+    lex = lexicon(ObsSpec.of(codes))
+    stance = _stance(parts, lex)
+    needs = _needs(parts)
+    belongings = _belongings(parts)
+    surroundings = _surroundings(parts)
+    if format == "full":
+        needs = (line[1:] for line in needs)  # a line of its own, without the space before it
+        around = (_tiles(parts, lex),)
+    else:
+        around = (_nearest(parts, lex),) if format == "nearest" else (_things(parts, lex), _creatures(parts, lex))
+    return list(map("".join, zip(stance, *around, needs, belongings, surroundings, strict=True)))
+
 # %% ../../nbs/world/text.ipynb #de0b205d
 def describe(
     codes: np.ndarray,  # (n, width) or (width,) uint8
@@ -360,17 +376,4 @@ def describe(
         return describe(codes[None], format)[0]
     if len(codes) > 1024:  # small blocks stay in the processor's cache
         return [text for i in range(0, len(codes), 1024) for text in describe(codes[i : i + 1024], format)]
-    if not len(codes):
-        return []
-    parts = unpack(codes)
-    lex = lexicon(ObsSpec.of(codes))
-    stance = _stance(parts, lex)
-    needs = _needs(parts)
-    belongings = _belongings(parts)
-    surroundings = _surroundings(parts)
-    if format == "full":
-        needs = (line[1:] for line in needs)  # a line of its own, without the space before it
-        around = (_tiles(parts, lex),)
-    else:
-        around = (_nearest(parts, lex),) if format == "nearest" else (_things(parts, lex), _creatures(parts, lex))
-    return list(map("".join, zip(stance, *around, needs, belongings, surroundings, strict=True)))
+    return _describe_block(codes, format) if len(codes) else []

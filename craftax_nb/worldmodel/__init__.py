@@ -10,11 +10,12 @@ An agent with a world model is an `Agent` whose `NetSpec.net` is `rssm`; the net
 2. worldmodel.dreamer: one update; begin here
 3. worldmodel.replay: the ring of recorded steps
 4. worldmodel.settings: `DreamerRun`: what is played and how often it is learnt from
-5. worldmodel.actors: environments under the newest policy
-6. worldmodel.train: the run around it
-7. worldmodel.job: the job `train_dreamer`
-8. worldmodel.imagine: futures from a state, and surprise
-9. worldmodel.foresight: futures of many states beside what was played
+5. worldmodel.parameters: the parameters of train_dreamer
+6. worldmodel.actors: environments under the newest policy
+7. worldmodel.train: the run around it
+8. worldmodel.job: the job `train_dreamer`
+9. worldmodel.imagine: futures from a state, and surprise
+10. worldmodel.foresight: futures of many states beside what was played
 
 ## Who calls it
 

@@ -13,8 +13,9 @@ from ..nets.agent import Agent
 from ..nets.rssm import initial_latent
 from ..play.engine import Envs, rollout, start_envs
 from ..play.hidden import HiddenStore
-from ..play.live_rollout import live_rollout, start_held
+from ..play.live_rollout import LiveModel, live_rollout
 from ..play.policy import NetworkPolicy
+from ..play.questions import first_questions
 from ..play.types import Record
 from .settings import DreamerRun
 
@@ -38,7 +39,7 @@ def start_actors(settings: DreamerRun, seed: int) -> Envs:
     memory = initial_latent(settings.dreamer.model.size, settings.num_envs)
     memory = memory._replace(key=jax.random.split(key_latent, settings.num_envs))
     envs = start_envs(settings.world, key_world, memory, settings.num_envs)
-    return envs._replace(hidden=start_held(envs.codes, settings.hidden.history)) if settings.hidden else envs
+    return envs._replace(hidden=first_questions(envs.codes, settings.hidden.history)) if settings.hidden else envs
 
 # %% ../../nbs/worldmodel/actors.ipynb #7890ae14
 def play_rollout(
@@ -51,5 +52,5 @@ def play_rollout(
     "Plays a rollout in every environment; a language model is asked on the way where there is one"
     if store is None:
         return _play(settings, agent, envs, key)
-    policy, kept = NetworkPolicy(agent), ("value",)
-    return live_rollout(settings.world, policy, envs, key, settings.rollout, kept, settings.hidden, store)
+    model = LiveModel(settings.hidden, store)
+    return live_rollout(settings.world, NetworkPolicy(agent), envs, key, settings.rollout, ("value",), model)

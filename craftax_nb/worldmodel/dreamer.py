@@ -82,7 +82,7 @@ class Sequences(NamedTuple):
         "The sequences without the latents and the table: the arrays (steps, n, ...) alone"
         return self._replace(latent=None, hidden_table=None)
 
-
+# %% ../../nbs/worldmodel/dreamer.ipynb #474e33e8
 class DreamerState(struct.PyTreeNode):
     "Everything that an update changes"
 
@@ -168,7 +168,8 @@ def world_losses(
     observed: Observed,
 ) -> dict[str, jax.Array]:  # (steps, n) each, nats
     "The losses of the world model at each step"
-    apply, bins = partial(dreamer.model.apply, {"params": params}), value_bins()
+    apply = partial(dreamer.model.apply, {"params": params})
+    bins = value_bins()
     read = apply(observed.features, method="read")
     prior = mixed_log_probs(apply(observed.deter, method="prior"))
     posterior = mixed_log_probs(observed.logits)
@@ -196,7 +197,8 @@ def imagine(
     apply = partial(dreamer.model.apply, {"params": jax.lax.stop_gradient(params)})
 
     def step(latent, row):
-        (key_action, key_stoch), last = jax.random.split(row[0]), row[1]
+        (key_action, key_stoch) = jax.random.split(row[0])
+        last = row[1]
         x = features(*latent)
         action = jax.random.categorical(key_action, apply(x, method="policy"))
         next_latent = lambda latent: apply(*latent, action, key_stoch, method="imagine")
@@ -215,12 +217,15 @@ def imagined_of(
     key: jax.Array,
 ) -> Imagined:
     "Imagines from the recorded states and asks all heads about what was imagined; only policy and value get a gradient"
-    fixed, bins = jax.lax.stop_gradient, value_bins()
+    fixed = jax.lax.stop_gradient
+    bins = value_bins()
     last = lambda x: fixed(x[-dreamer.imagine_from :].reshape(-1, *x.shape[2:]))
     x, action = fixed(imagine(dreamer, params, last(observed.deter), last(observed.stoch), key))
     head = lambda method, params: dreamer.model.apply({"params": params}, x, method=method)
-    world, slow = head("read", fixed(params)), head("value", fixed(params | {"value_head": slow_value}))
-    reward, live = twohot_mean(world.reward, bins), jax.nn.sigmoid(world.goes_on)
+    world = head("read", fixed(params))
+    slow = head("value", fixed(params | {"value_head": slow_value}))
+    reward = twohot_mean(world.reward, bins)
+    live = jax.nn.sigmoid(world.goes_on)
     return Imagined(action, head("policy", params), reward, live, head("value", params), slow)
 
 # %% ../../nbs/worldmodel/dreamer.ipynb #a567473f
@@ -233,11 +238,14 @@ def replay_value_loss(
     returns: jax.Array,  # (steps, n), imagined from the states of `observed`
 ) -> jax.Array:  # (steps - 1, n), nats
     "The loss of the value head on the recorded sequences: towards their own lambda-returns, and its slow copy"
-    apply, bins, fixed = dreamer.model.apply, value_bins(), jax.lax.stop_gradient
+    apply = dreamer.model.apply
+    bins = value_bins()
+    fixed = jax.lax.stop_gradient
     value = apply({"params": params}, observed.features, method="value")[:-1]
     slow_params = params | {"value_head": slow_value}
     slow = fixed(twohot_mean(apply({"params": slow_params}, observed.features, method="value"), bins))[:-1]
-    live, trace = ~sequences.terminal * dreamer.discount, ~sequences.last * dreamer.trace
+    live = ~sequences.terminal * dreamer.discount
+    trace = ~sequences.last * dreamer.trace
     target = fixed(lambda_returns(sequences.reward, returns, live, trace))
     losses = twohot_loss(value, target, bins) + twohot_loss(value, slow, bins)
     return jnp.where(sequences.last[:-1], 0.0, losses)
@@ -254,7 +262,8 @@ def dreamer_loss(
     key_observe, key_imagine = jax.random.split(key)
     observed = carry_latents(dreamer.model, params, sequences, key_observe)
     losses = world_losses(dreamer, params, sequences, observed)
-    imagined, bins = imagined_of(dreamer, params, state.slow_value, observed, key_imagine), value_bins()
+    imagined = imagined_of(dreamer, params, state.slow_value, observed, key_imagine)
+    bins = value_bins()
     returns = jax.lax.stop_gradient(imagined_returns(imagined, bins, dreamer.trace))
     running = state.range.updated(returns)
     behaviour = behaviour_losses(imagined, returns, running.size, bins, dreamer.entropy_coef)
@@ -274,7 +283,7 @@ def dreamer_metrics(means: dict, behaviour: BehaviourLosses, running: ReturnRang
     metrics |= dict(imagined_return=behaviour.returns.mean(), entropy=behaviour.entropy.mean())
     return metrics | dict(return_range=running.size, grad_norm=optax.global_norm(grads))
 
-
+# %% ../../nbs/worldmodel/dreamer.ipynb #eb7befde
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
 def learn_dreamer(
     dreamer: Dreamer,

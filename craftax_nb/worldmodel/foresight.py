@@ -31,7 +31,7 @@ LONGEST = 512  # observations of an episode that are read
 class Play(NamedTuple):
     "Recorded steps of episodes: n of them, each with the `horizon` steps that came after it"
 
-    seen: np.ndarray  # (n, width) uint8
+    now: np.ndarray  # (n, width) uint8
     action: np.ndarray  # (horizon, n) int32, taken in the step and in those after it; 0 where the episode was over
     codes: np.ndarray  # (n, horizon, width) uint8, the observations that came after the step
     reward: np.ndarray  # (n, horizon) float32, received together with these observations
@@ -46,7 +46,7 @@ def _rows(episode: Episode, starts: np.ndarray, horizon: int) -> tuple[np.ndarra
     rows = starts[:, None] + 1 + np.arange(horizon)
     return np.minimum(rows, len(episode)), rows <= len(episode)
 
-
+# %% ../../nbs/worldmodel/foresight.ipynb #41442e89
 def along_episode(
     agent: Agent,  # with a world model
     episode: Episode,
@@ -63,7 +63,7 @@ def along_episode(
     value = np.asarray(twohot_mean(logits, value_bins()))[np.concatenate([starts[:, None], rows], 1)]
     died = (rows == len(episode)) & episode.terminated[-1]
     return Play(
-        seen=episode.codes[starts],
+        now=episode.codes[starts],
         action=np.where(valid, episode.action[rows - 1], 0).T.astype(np.int32),
         codes=episode.codes[rows],
         reward=np.where(valid, episode.reward[rows - 1], 0),
@@ -85,10 +85,11 @@ def along_play(
     "Random steps of episodes with the steps that came after each; ValueError without an episode"
     if not episodes:
         raise ValueError("there is no episode to compare with: give at least one")
-    rng, parts = np.random.default_rng(seed), []
-    for episode, held in zip(episodes, hidden or [None] * len(episodes), strict=True):
+    rng = np.random.default_rng(seed)
+    parts = []
+    for episode, states in zip(episodes, hidden or [None] * len(episodes), strict=True):
         starts = rng.integers(min(len(episode), LONGEST - horizon), size=each)
-        parts.append(along_episode(agent, episode, starts, horizon, seed, held))
+        parts.append(along_episode(agent, episode, starts, horizon, seed, states))
     join = lambda name: np.concatenate([getattr(p, name) for p in parts], int(name == "action"))
     latents = tuple(np.concatenate(x) for x in zip(*(p.latents for p in parts), strict=True))
     return Play(*map(join, Play._fields[:-1]), latents)
@@ -104,10 +105,12 @@ def foresee(
     seed: int = 0,
 ) -> Futures:  # arrays (n, samples, horizon, ...)
     "Futures of each step, under the actions that were taken"
-    n, parts = len(play.seen), []
+    n = len(play.now)
+    parts = []
     for i in range(0, n, _AT_ONCE):
         rows = np.minimum(np.arange(i, i + _AT_ONCE), n - 1)
-        latents, action = (x[rows] for x in play.latents), play.action[:, rows]
+        latents = (x[rows] for x in play.latents)
+        action = play.action[:, rows]
         part = imagine_from(agent, *latents, action, jax.random.fold_in(jax.random.PRNGKey(seed), i), samples)
         parts.append(jax.tree.map(lambda x: x.reshape(_AT_ONCE, samples, *x.shape[1:]), part))
     return jax.tree.map(lambda *x: np.concatenate(x)[:n], *parts)
@@ -136,9 +139,10 @@ def code_scores(
     weight = np.broadcast_to(valid[:, None], predicted.shape[:3])
     total = lambda x: (x * weight).sum((0, 1))
     errors = code_errors(predicted, happened)
-    expected, seen = mob_places(predicted), mob_places(happened)
+    expected = mob_places(predicted)
+    actual = mob_places(happened)
     with np.errstate(invalid="ignore"):  # no mob was seen or foreseen
-        mobs = total((expected & seen).sum(-1)) / total((expected | seen).sum(-1))
+        mobs = total((expected & actual).sum(-1)) / total((expected | actual).sum(-1))
         tiles, needs = (total(errors[part]) / weight.sum((0, 1)) for part in ("tiles", "needs"))
     return {"tiles": tiles, "mobs": mobs, "needs": needs}
 
@@ -161,7 +165,7 @@ def number_scores(
         out[guess]["death"] = mean((dead - play.died) ** 2, death_known)
     return out
 
-
+# %% ../../nbs/worldmodel/foresight.ipynb #58374b76
 def foresight_table(
     agent: Agent,
     futures: Futures,  # of `foresee`
@@ -169,7 +173,7 @@ def foresight_table(
 ) -> pd.DataFrame:  # a row for each step ahead, columns "tiles, imagined" and so on
     "How right the futures are at each step ahead, beside the guess that nothing changes (standing still)"
     scores = number_scores(agent, futures, play)
-    still = np.broadcast_to(play.seen[:, None, None], (len(play.seen), 1, *play.codes.shape[1:]))
+    still = np.broadcast_to(play.now[:, None, None], (len(play.now), 1, *play.codes.shape[1:]))
     for guess, codes in (("imagined", futures.codes), ("standing still", still)):
         scores[guess] = code_scores(codes, play.codes, play.valid) | scores[guess]
     parts = scores["imagined"]

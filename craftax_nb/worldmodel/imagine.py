@@ -24,7 +24,7 @@ from .losses import divergence
 
 # %% auto #0
 __all__ = ['NEEDS', 'episode_sequence', 'held_along', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from',
-           'imagine_futures', 'code_errors', 'compare_futures']
+           'EpisodeHistory', 'imagine_futures', 'code_errors', 'compare_futures']
 
 # %% ../../nbs/worldmodel/imagine.ipynb #ff9338c6
 _PADDED = 256  # steps
@@ -47,10 +47,12 @@ def episode_sequence(
     first[0] = True
     no = np.zeros_like(first)
     action = pad(np.asarray(action, np.int32)[: len(codes)])
-    held = held_along(agent, rows, hidden) if agent.spec.hidden_dim else {}
-    return Sequences(pad(codes), action, np.zeros((rows, 1), np.float32), first, no, no, agent.initial(1), **held)
+    hidden_inputs = held_along(agent, rows, hidden) if agent.spec.hidden_dim else {}
+    return Sequences(
+        pad(codes), action, np.zeros((rows, 1), np.float32), first, no, no, agent.initial(1), **hidden_inputs
+    )
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #889fa8f7
 def held_along(agent: Agent, rows: int, hidden: Aged | None) -> dict:
     "The fields of `Sequences` for hidden states along an episode, one row of the table for each"
     table = np.zeros((rows + 1, agent.spec.hidden_dim), np.float32)
@@ -58,10 +60,11 @@ def held_along(agent: Agent, rows: int, hidden: Aged | None) -> dict:
     if hidden is not None:
         n = min(rows, len(hidden.vector))
         table[1 : n + 1] = (hidden.vector[:n] - agent.hidden_mean) / agent.hidden_std
-        row[:n, 0], age[:n, 0] = 1 + np.arange(n), hidden.age[:n]
+        row[:n, 0] = 1 + np.arange(n)
+        age[:n, 0] = hidden.age[:n]
     return dict(hidden_row=row, hidden_age=age, hidden_table=HiddenTable(table, np.int32(rows + 1)))
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #e84603b8
 @jax.jit
 def carry_episode(agent: Agent, sequences: Sequences, key) -> Observed:
     "The latents along an episode"
@@ -75,11 +78,14 @@ def latents_at(
     seed: int = 0,  # of the draws of the latents
 ) -> dict[str, np.ndarray]:  # "deterministic" (n, deter), "stochastic" (n, stoch * classes), float32
     "Both parts of the latent at transitions of a data set, reading each episode from its beginning, no hidden states"
-    size, episodes, steps = agent.net.size, dataset.episodes_at(rows), dataset.step_of[rows]
+    size = agent.net.size
+    episodes = dataset.episodes_at(rows)
+    steps = dataset.step_of[rows]
     deter = np.zeros((len(rows), size.deter), np.float32)
     stoch = np.zeros((len(rows), size.stoch * size.classes), np.float32)
     for number in np.unique(episodes):
-        here, episode = np.flatnonzero(episodes == number), dataset.episode(int(number))
+        here = np.flatnonzero(episodes == number)
+        episode = dataset.episode(int(number))
         sequence = episode_sequence(agent, episode.codes[: steps[here].max() + 1], episode.action)
         observed = carry_episode(agent, sequence, jax.random.PRNGKey(seed))
         deter[here] = np.asarray(observed.deter)[steps[here], 0]
@@ -113,7 +119,7 @@ class Futures(NamedTuple):
     goes_on: np.ndarray  # (samples, horizon) float32, probability that the game isn't over there, times the discount
     value: np.ndarray | None = None  # (samples, horizon) float32, V of each
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #959fc01b
 @partial(jax.jit, static_argnames="samples")
 def _imagine(agent: Agent, deter, stoch, action, key, *, samples: int):
     "Predictions of each step after latents (n, ...) under actions (horizon, n): arrays (horizon, n * samples, ...)"
@@ -131,7 +137,7 @@ def _imagine(agent: Agent, deter, stoch, action, key, *, samples: int):
     reward, value = (twohot_mean(x, value_bins()) for x in (read.reward, read.value))
     return decoded, reward, jax.nn.sigmoid(read.goes_on), value
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #c7d16d42
 def imagine_from(
     agent: Agent,
     deter: np.ndarray,  # (n, deter), latents
@@ -146,23 +152,30 @@ def imagine_from(
     return Futures(likeliest_codes(agent.spec.obs, jax.tree.map(swap, decoded)), *map(swap, read))
 
 # %% ../../nbs/worldmodel/imagine.ipynb #b755677c
+class EpisodeHistory(NamedTuple):
+    "What an agent read and did in an episode, from its beginning"
+
+    codes: np.ndarray  # (T, width) uint8
+    action: np.ndarray  # int, taken in each; those that come later may follow
+    hidden: Aged | None = None  # as of `episode_sequence`
+
+# %% ../../nbs/worldmodel/imagine.ipynb #416a25aa
 def imagine_futures(
     agent: Agent,
-    codes: np.ndarray,  # (T, width) uint8, an episode's observations from its beginning
-    action: np.ndarray,  # (at least begin + horizon,) int, taken in each
-    begin: int,  # the last observation that the model sees
+    history: EpisodeHistory,
+    step: int,  # the last one that the model sees
     horizon: int = 16,  # steps
     samples: int = 4,
     seed: int = 0,
-    hidden: Aged | None = None,  # as of `episode_sequence`
 ) -> Futures:
     "Futures after an observation, under the actions that were taken; ValueError where there are fewer of them"
-    if not 0 <= begin < len(codes) or begin + horizon > len(action):
-        raise ValueError(f"begin is {begin} and horizon {horizon}, but the episode has {len(action)} actions")
+    codes, action, hidden = history
+    if not 0 <= step < len(codes) or step + horizon > len(action):
+        raise ValueError(f"step is {step} and horizon {horizon}, but the episode has {len(action)} actions")
     key_look, key_imagine = jax.random.split(jax.random.PRNGKey(seed))
-    observed = carry_episode(agent, episode_sequence(agent, codes[: begin + 1], action, hidden), key_look)
-    next_actions = np.asarray(action)[begin : begin + horizon, None]
-    return imagine_from(agent, observed.deter[begin], observed.stoch[begin], next_actions, key_imagine, samples)
+    observed = carry_episode(agent, episode_sequence(agent, codes[: step + 1], action, hidden), key_look)
+    next_actions = np.asarray(action)[step : step + horizon, None]
+    return imagine_from(agent, observed.deter[step], observed.stoch[step], next_actions, key_imagine, samples)
 
 # %% ../../nbs/worldmodel/imagine.ipynb #444a93df
 NEEDS = ("food", "drink", "energy")
@@ -178,15 +191,15 @@ def code_errors(
     needs = [spec.slices["counts"].start + spec.count_names.index(name) for name in NEEDS]
     return {"tiles": tiles.mean(-1), "needs": np.abs(predicted[..., needs].astype(int) - happened[..., needs]).mean(-1)}
 
-
+# %% ../../nbs/worldmodel/imagine.ipynb #925b0c9f
 def compare_futures(
     futures: Futures,
-    seen: np.ndarray,  # (width,) uint8, the last observation that the model saw
+    now: np.ndarray,  # (width,) uint8, the last observation that the model saw
     happened: np.ndarray,  # (horizon, width) uint8, the observations that came
 ) -> pd.DataFrame:  # a row for each step
     "Share of tiles that are right and mean error of the needs, of the futures and of standing still"
     table = {}
-    for guess, codes in (("imagined", futures.codes), ("standing still", np.broadcast_to(seen, happened.shape))):
+    for guess, codes in (("imagined", futures.codes), ("standing still", np.broadcast_to(now, happened.shape))):
         for part, x in code_errors(codes, happened).items():
             table[f"{part}, {guess}"] = x.reshape(-1, len(happened)).mean(0)
     return pd.DataFrame(table, index=pd.RangeIndex(1, len(happened) + 1, name="steps ahead"))

@@ -14,20 +14,21 @@ from ..play.live_rollout import HiddenSettings, hidden_settings
 from ..runs.curves import curve
 from ..runs.run import Run
 from ..runs.settings import ParameterError
+from .parameters import DreamerSettings
 from .settings import DreamerRun, make_dreamer_run
 
 # %% auto #0
-__all__ = ['DREAMER_CURVES', 'hidden_inputs', 'dreamer_settings', 'plot_dreamer']
+__all__ = ['DREAMER_CURVES', 'hidden_parameters', 'dreamer_settings', 'plot_dreamer']
 
 # %% ../../nbs/worldmodel/job.ipynb #f30c9856
-def hidden_inputs(
-    p: dict,  # parameters of train_dreamer
+def hidden_parameters(
+    settings: DreamerSettings,
     hidden: HiddenStore,
 ) -> tuple[dict, HiddenSettings]:
     "The network's fields for hidden states, and the settings of when the language model is asked"
-    reads = dict(hidden_dim=hidden.labeller.dim, age_buckets=AGE_BUCKETS, on_stale=p["on_stale"])
-    asks = hidden_settings(p["num_envs"], p["num_steps"], p["cadence"], p["hidden_dropout"], hidden.history)
-    return reads, asks
+    reads = dict(hidden_dim=hidden.labeller.dim, age_buckets=AGE_BUCKETS, on_stale=settings.on_stale)
+    when = (settings.num_envs, settings.num_steps, settings.cadence, settings.hidden_dropout)
+    return reads, hidden_settings(*when, hidden.history)
 
 # %% ../../nbs/worldmodel/job.ipynb #5be6d97d
 def dreamer_settings(
@@ -35,15 +36,16 @@ def dreamer_settings(
     hidden: HiddenStore | None = None,  # of `play.asking.open_store`, the language model that is asked
 ) -> DreamerRun:
     "The run's settings; ParameterError, one sentence, where parameters don't fit each other"
-    p = run.params
-    learning = {name: p[name] for name in "horizon imagine_steps imagine_from entropy_coef warmup".split()}
-    sizes = {name: p[name] for name in "num_envs train_ratio replay_size devices".split()}
-    sizes |= dict(rollout=p["num_steps"], batch=p["batch_size"], length=p["window"])
-    learning["learning_rate"] = p["lr"]
-    reads, asks = hidden_inputs(p, hidden) if hidden is not None else ({}, None)
-    reads["extras"] = p["extras"]
+    settings = run.settings
+    learning = settings.selection("horizon", "imagine_steps", "imagine_from", "entropy_coef", "warmup")
+    sizes = settings.selection("num_envs", "train_ratio", "replay_size", "devices")
+    sizes |= dict(rollout=settings.num_steps, batch=settings.batch_size, length=settings.window)
+    learning["learning_rate"] = settings.lr
+    reads, asks = hidden_parameters(settings, hidden) if hidden is not None else ({}, None)
+    reads["extras"] = settings.extras
     try:
-        return make_dreamer_run(p["env_name"], p["size"], p["steps"], learning, reads, hidden=asks, **sizes)
+        what = (settings.env_name, settings.size, settings.steps)
+        return make_dreamer_run(*what, learning, reads, hidden=asks, **sizes)
     except ValueError as e:
         raise ParameterError(f"train_dreamer: {e}") from None
 

@@ -106,7 +106,7 @@ def behaviour_losses(
     towards = lambda target: twohot_loss(imagined.value[:-1], target, bins)
     return BehaviourLosses(policy_loss, weight * (towards(fixed(returns)) + towards(slow)), returns, entropy)
 
-
+# %% ../../nbs/worldmodel/losses.ipynb #3fec0ad1
 def imagined_returns(imagined: Imagined, bins: jax.Array, trace: float) -> jax.Array:  # (steps - 1, n)
     "The lambda-returns of imagined states"
     value = twohot_mean(imagined.value, bins)
@@ -126,7 +126,7 @@ def clip_to_weights(
     update = lambda grads, state, params: (jax.tree.map(lambda g, p: clip(g, p), grads, params), state)
     return optax.GradientTransformation(lambda params: (), update)
 
-
+# %% ../../nbs/worldmodel/losses.ipynb #981c421d
 def laprop(
     learning_rate: float = 4e-5,
     warmup: int = 1000,  # updates over which the learning rate rises from 0; 0: none

@@ -20,7 +20,7 @@ from ..play.types import Record
 from .dreamer import Observed, Sequences
 
 # %% auto #0
-__all__ = ['Rows', 'record_rows', 'check_replay_size', 'Replay', 'hidden_table']
+__all__ = ['Rows', 'record_rows', 'ReplaySizes', 'check_replay_size', 'Replay', 'hidden_table']
 
 # %% ../../nbs/worldmodel/replay.ipynb #ac0108d7
 class Rows(NamedTuple):
@@ -35,20 +35,20 @@ class Rows(NamedTuple):
     hidden: np.ndarray | None = None  # int32, number of the hidden state in the run's `HiddenStore`; -1: none
     age: np.ndarray | None = None  # uint16, steps since it was computed
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #092bd6a3
 def record_rows(
     record: Record,  # (steps, envs, ...) in numpy, with `first` and `next_codes`
     pending: np.ndarray,  # (envs,) float32, the reward received with the first observation, in the rollout before
 ) -> tuple[Rows, np.ndarray, np.ndarray]:  # (2 steps, envs) rows, which of them are valid, the next pending rewards
     "Two rows for each step, of which the second is valid only where an episode ended"
-    ended = record.terminated | record.truncated
-    arrived = np.concatenate([pending[None], np.where(ended, 0, record.reward)])
+    done = record.terminated | record.truncated
+    arrived = np.concatenate([pending[None], np.where(done, 0, record.reward)])
     pairs = lambda a, b: np.stack([a, b], 1).reshape(-1, *a.shape[1:])
-    no, yes = np.zeros_like(ended), np.ones_like(ended)
-    held = {}
+    no, yes = np.zeros_like(done), np.ones_like(done)
+    hidden_columns = {}
     if record.hidden_number is not None:
         age = lambda later: np.minimum(record.hidden_age + later, 2**16 - 1).astype(np.uint16)
-        held = dict(hidden=pairs(record.hidden_number, record.hidden_number), age=pairs(age(0), age(1)))
+        hidden_columns = dict(hidden=pairs(record.hidden_number, record.hidden_number), age=pairs(age(0), age(1)))
     rows = Rows(
         codes=pairs(record.codes, record.next_codes),
         action=pairs(record.action.astype(np.uint8), no.astype(np.uint8)),
@@ -56,13 +56,22 @@ def record_rows(
         first=pairs(record.first, no),
         last=pairs(no, yes),
         terminal=pairs(no, record.terminated),
-        **held,
+        **hidden_columns,
     )
-    return rows, pairs(yes, ended), arrived[-1].astype(np.float32)
+    return rows, pairs(yes, done), arrived[-1].astype(np.float32)
 
 # %% ../../nbs/worldmodel/replay.ipynb #aa8ee130
+class ReplaySizes(NamedTuple):
+    "How much a replay holds"
+
+    num_envs: int
+    capacity: int  # rows of all environments together
+    length: int  # rows of a sequence
+    rollout: int  # steps of a rollout; there is an anchor at the beginning of each
+
+
 def check_replay_size(capacity: int, num_envs: int, length: int, rollout: int) -> None:
-    "ValueError where a ring can't hold a sequence beside the rollout that is being added; arguments as of `Replay`"
+    "ValueError where a ring can't hold a sequence beside the rollout that is being added; sizes as `ReplaySizes`"
     least = num_envs * (length + 2 * rollout)
     if capacity < least:
         raise ValueError(f"replay_size is {capacity}, expected at least {least}: sequences of {length} rows")
@@ -75,30 +84,42 @@ class Replay:
         self,
         width: int,  # of a code
         size: RSSMSize,  # of the latents
-        num_envs: int,
-        capacity: int,  # rows of all environments together
-        length: int,  # rows of a sequence
-        rollout: int,  # steps of a rollout; there is an anchor at the beginning of each
+        sizes: ReplaySizes,
         seed: int = 0,
         hidden_rows: int = 0,  # least number of rows in a batch's table of hidden states; 0: the agent reads none
     ):
+        check_replay_size(sizes.capacity, sizes.num_envs, sizes.length, sizes.rollout)
+        self.length = sizes.length
+        self.rollout = sizes.rollout
+        self.seed = seed
         self.hidden_rows = hidden_rows
-        self.length, self.rollout, self.seed = length, rollout, seed
-        self.added, self.chosen = 0, 0  # how many rollouts were added, and how many batches of anchors chosen
-        check_replay_size(capacity, num_envs, length, rollout)
-        self.rows_per_env = capacity // num_envs
-        shape = num_envs, self.rows_per_env
-        flags = (np.zeros(shape, bool) for _ in range(3))
-        codes, reward = np.zeros((*shape, width), np.uint8), np.zeros(shape, np.float32)
-        held = (np.zeros(shape, dtype) for dtype in ((np.int32, np.uint16) if hidden_rows else ()))
-        self.rows = Rows(codes, np.zeros(shape, np.uint8), reward, *flags, *held)
-        self.count, self.pending = np.zeros(num_envs, np.int64), np.zeros(num_envs, np.float32)
-        anchors = num_envs, self.rows_per_env // rollout
-        self.start = np.full(anchors, -1, np.int64)  # each anchor's row, counted from the beginning of the run
-        self.deter = np.zeros((*anchors, size.deter), np.float16)
-        self.stoch = np.zeros((*anchors, size.stoch), np.uint8)
-        self.classes, self.before = size.classes, np.zeros(anchors, np.uint8)  # `before`: the action before the row
-        self.fresh: list[tuple[int, int]] = []  # anchors of sequences that were never trained on
+        self.rows_per_env = sizes.capacity // sizes.num_envs
+        self.classes = size.classes
+        self.rows = self._empty_rows(sizes.num_envs, width)
+        self.count = np.zeros(sizes.num_envs, np.int64)
+        self.pending = np.zeros(sizes.num_envs, np.float32)
+        self.added = 0  # rollouts
+        self.chosen = 0  # batches of anchors
+        self._make_anchors((sizes.num_envs, self.rows_per_env // sizes.rollout), size)
+
+# %% ../../nbs/worldmodel/replay.ipynb #b20d7845
+@patch
+def _empty_rows(self: Replay, num_envs: int, width: int) -> Rows:
+    "Columns of zeros"
+    zeros = lambda dtype, *shape: np.zeros((num_envs, self.rows_per_env, *shape), dtype)
+    hidden = (zeros(np.int32), zeros(np.uint16)) if self.hidden_rows else ()
+    flags = (zeros(bool) for _ in range(3))
+    return Rows(zeros(np.uint8, width), zeros(np.uint8), zeros(np.float32), *flags, *hidden)
+
+# %% ../../nbs/worldmodel/replay.ipynb #afe64d1a
+@patch
+def _make_anchors(self: Replay, shape: tuple[int, int], size: RSSMSize) -> None:
+    "Anchors that aren't used yet"
+    self.start = np.full(shape, -1, np.int64)  # each anchor's row, counted from the beginning of the run
+    self.deter = np.zeros((*shape, size.deter), np.float16)
+    self.stoch = np.zeros((*shape, size.stoch), np.uint8)
+    self.before = np.zeros(shape, np.uint8)  # the action before the row
+    self.fresh: list[tuple[int, int]] = []  # anchors of sequences that were never trained on
 
 # %% ../../nbs/worldmodel/replay.ipynb #aad0539f
 @patch(as_prop=True)
@@ -122,7 +143,7 @@ def add(
         column[env[valid], place[valid]] = getattr(rows, name)[valid]
     self.count += valid.sum(0)
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #5e0175e9
 @patch
 def _anchor(self: Replay, latent: Latent) -> None:
     "Makes the next row of each environment an anchor, with the latents before it"
@@ -133,7 +154,7 @@ def _anchor(self: Replay, latent: Latent) -> None:
         self.fresh += [(env, slot) for env in range(len(self.count))]
     self.added += 1
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #27fdb5ed
 @patch
 def _keep(self: Replay, env, slot, deter, stoch, action) -> None:
     "Stores latents at anchors"
@@ -149,7 +170,7 @@ def ready(self: Replay) -> np.ndarray:  # (anchors,) flat indices
     complete = (self.start >= oldest) & (self.start + self.length <= self.count[:, None])
     return np.flatnonzero(complete & (self.start >= 0))
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #31994db0
 @patch
 def choose(self: Replay, n: int) -> np.ndarray:  # (n,) flat indices of anchors
     "The anchors of the sequences to train on next: new ones first; ValueError where no sequence is complete yet"
@@ -157,11 +178,12 @@ def choose(self: Replay, n: int) -> np.ndarray:  # (n,) flat indices of anchors
         raise ValueError(f"no sequence of {self.length} rows is complete: play first")
     rng = np.random.default_rng((self.seed, self.added, self.chosen))
     self.chosen += 1
-    complete, slots = set(ready.tolist()), self.start.shape[1]
+    complete = set(ready.tolist())
+    slots = self.start.shape[1]
     fresh = [e * slots + slot for e, slot in self.fresh if e * slots + slot in complete][:n]
-    taken = {divmod(anchor, slots) for anchor in fresh}
+    new = {divmod(anchor, slots) for anchor in fresh}
     oldest = self.count - self.rows_per_env
-    self.fresh = [(e, slot) for e, slot in self.fresh if (e, slot) not in taken and self.start[e, slot] >= oldest[e]]
+    self.fresh = [(e, slot) for e, slot in self.fresh if (e, slot) not in new and self.start[e, slot] >= oldest[e]]
     return np.concatenate([np.array(fresh, np.int64), rng.choice(ready, n - len(fresh))])
 
 # %% ../../nbs/worldmodel/replay.ipynb #772da8cc
@@ -171,13 +193,13 @@ def hidden_table(
     least: int,  # rows of the smallest table
 ) -> tuple[HiddenTable, np.ndarray]:  # normalised hidden states, and each number's row (...) int32 among them
     "The distinct hidden states of a batch"
-    known = np.unique(numbers[numbers >= 0])
-    doublings = max(0, int(np.ceil(np.log2((1 + len(known)) / least))))
+    distinct = np.unique(numbers[numbers >= 0])
+    doublings = max(0, int(np.ceil(np.log2((1 + len(distinct)) / least))))
     rows = np.zeros((least * 2**doublings, store.dim), np.float32)
-    if len(known):
-        rows[1 : 1 + len(known)] = store.normalised(known)
-    row = np.where(numbers < 0, 0, 1 + np.searchsorted(known, numbers))
-    return HiddenTable(rows, np.int32(1 + len(known))), row.astype(np.int32)
+    if len(distinct):
+        rows[1 : 1 + len(distinct)] = store.normalised(distinct)
+    row = np.where(numbers < 0, 0, 1 + np.searchsorted(distinct, numbers))
+    return HiddenTable(rows, np.int32(1 + len(distinct))), row.astype(np.int32)
 
 # %% ../../nbs/worldmodel/replay.ipynb #69e6461e
 @patch
@@ -209,14 +231,15 @@ def renew(
     "Renews the latents at the anchors that lie inside these sequences"
     slots = self.start.shape[1]
     env, slot = np.divmod(anchors, slots)
-    begin = self.start[env, slot].copy()
+    start_row = self.start[env, slot].copy()
     for later in range(1, self.length // self.rollout + 1):
         later_slot = (slot + later) % slots
-        step = self.start[env, later_slot] - begin - 1  # the row before that anchor
+        step = self.start[env, later_slot] - start_row - 1  # the row before that anchor
         inside = (step >= 0) & (step < self.length)
         if inside.any():
-            n, t = np.flatnonzero(inside), step[inside]
-            action = self.rows.action[env[n], (begin[n] + t) % self.rows_per_env]
+            n = np.flatnonzero(inside)
+            t = step[inside]
+            action = self.rows.action[env[n], (start_row[n] + t) % self.rows_per_env]
             self._keep(env[n], later_slot[n], observed.deter[t, n], observed.stoch[t, n], action)
 
 # %% ../../nbs/worldmodel/replay.ipynb #cf0d4314
@@ -234,7 +257,7 @@ def save(self: Replay, folder: Path) -> None:
     fresh = np.array(self.fresh, np.int64).reshape(-1, 2)
     np.savez(folder / "rest.npz", fresh=fresh, counters=np.array([self.added, self.chosen]))
 
-
+# %% ../../nbs/worldmodel/replay.ipynb #4e979d02
 @patch
 def load(self: Replay, folder: Path) -> None:
     "Loads a replay that `save` wrote; ValueError where its sizes differ from this one's"

@@ -40,7 +40,8 @@ def on_devices(
 def share_sequences(sequences: Sequences, devices: int) -> Sequences:
     "The sequences of an update, shared out over the devices; the table of hidden states is copied to each"
     steps = on_devices(sequences.steps, devices, None, "batch")
-    latent, table = on_devices(sequences.latent, devices, "batch"), on_devices(sequences.hidden_table, devices)
+    latent = on_devices(sequences.latent, devices, "batch")
+    table = on_devices(sequences.hidden_table, devices)
     return steps._replace(latent=latent, hidden_table=table)
 
 # %% ../../nbs/worldmodel/settings.ipynb #e47ee69e
@@ -96,7 +97,7 @@ def _check_sizes(run: DreamerRun) -> None:
         raise ValueError("hidden is given exactly where the network has a hidden_dim: give both, or neither")
     check_replay_size(run.replay_size, run.num_envs, run.length, run.rollout)
 
-
+# %% ../../nbs/worldmodel/settings.ipynb #3d23a876
 def _check_devices(run: DreamerRun) -> None:
     "ValueError where the sequences of an update can't be shared out over the devices"
     if run.batch % run.devices:
@@ -114,12 +115,13 @@ def dreamer_net(
     **reads,  # fields of `NetSpec` for hidden states: `hidden_dim`, `age_buckets` and `on_stale`
 ) -> NetSpec:
     "The network of an agent with a world model"
-    symbolic, width = env_name.replace("Pixels", "Symbolic"), RSSM_SIZES[size].units
+    symbolic = env_name.replace("Pixels", "Symbolic")
+    width = RSSM_SIZES[size].units
     frames = symbolic != env_name
     shape = dict(width=width, net="rssm", size=size, frames=frames, extras=extras and not frames)
     return NetSpec(symbolic, **shape, **reads)
 
-
+# %% ../../nbs/worldmodel/settings.ipynb #0f50c953
 def make_dreamer_run(
     env_name: str,
     size: str,

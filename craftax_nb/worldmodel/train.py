@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from fastcore.basics import patch
 
-from ..nets.agent import Agent, read_meta, save_agent
+from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..play.engine import Envs
 from ..play.hidden import HiddenStore
 from craftax_nb.play.live_rollout import (
@@ -31,7 +31,7 @@ from ..training.driver import Schedule, Trainee, train
 from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
 from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, play_rollout, start_actors
 from .dreamer import DreamerState, init_dreamer, learn_dreamer
-from .replay import Replay
+from .replay import Replay, ReplaySizes
 from .settings import DreamerRun, on_devices, share_sequences
 
 # %% auto #0
@@ -46,18 +46,20 @@ class DreamerProgress(NamedTuple):
     envs: Envs
     key: jax.Array  # of the actors
 
-
+# %% ../../nbs/worldmodel/train.ipynb #4aa3372a
 def start_progress(settings: DreamerRun, seed: int) -> DreamerProgress:
     "The state before the first step"
     envs = start_actors(settings, seed)
     return DreamerProgress(init_dreamer(settings.dreamer, envs.codes, seed), envs, jax.random.PRNGKey(seed + 1))
 
-
+# %% ../../nbs/worldmodel/train.ipynb #924a2498
 def make_replay(settings: DreamerRun, seed: int) -> Replay:
     "An empty replay"
     s = settings
-    size, width = s.dreamer.model.size, s.net.obs.width
-    return Replay(width, size, s.num_envs, s.replay_size, s.length, s.rollout, seed, s.hidden_rows)
+    size = s.dreamer.model.size
+    width = s.net.obs.width
+    sizes = ReplaySizes(s.num_envs, s.replay_size, s.length, s.rollout)
+    return Replay(width, size, sizes, seed, s.hidden_rows)
 
 # %% ../../nbs/worldmodel/train.ipynb #87d872b8
 def dreamer_agent(settings: DreamerRun, learner: DreamerState, store: HiddenStore | None = None) -> Agent:
@@ -66,7 +68,7 @@ def dreamer_agent(settings: DreamerRun, learner: DreamerState, store: HiddenStor
     options = dict(gamma=settings.dreamer.discount, upstream_exact=settings.world.upstream_exact)
     return Agent(settings.net, learner.params, *reads, **options)
 
-
+# %% ../../nbs/worldmodel/train.ipynb #23c84426
 def save_dreamer(
     folder: Path,  # of the checkpoint, step-...
     settings: DreamerRun,
@@ -86,9 +88,9 @@ def save_dreamer(
 
     extra = lambda new: save_trainer(new, progress, recent, save_replay)
     agent = dreamer_agent(settings, jax.tree.map(np.asarray, progress.learner), store)
-    return save_agent(folder, agent, "dreamer", step_of(folder), parameters=parameters or {}, extra=extra)
+    return save_agent(folder, agent, Origin("dreamer", step_of(folder), parameters=parameters or {}), extra=extra)
 
-
+# %% ../../nbs/worldmodel/train.ipynb #bb3e10ad
 def load_dreamer(folder: Path, settings: DreamerRun, seed: int) -> tuple[DreamerProgress, Replay]:
     "The training state and replay of a checkpoint; DamagedState where they can't be read, ValueError for other sizes"
     progress = load_trainer(folder, jax.eval_shape(lambda: start_progress(settings, seed)))
@@ -128,19 +130,20 @@ def play_and_learn(
 ) -> tuple[DreamerProgress, dict, dict]:  # metrics of the updates, and columns of the recorded steps
     "One rollout, and the updates that the train ratio asks for after it"
     key, key_act = jax.random.split(progress.key)
-    agent, before = dreamer_agent(settings, progress.learner), jax.tree.map(np.asarray, progress.envs.memory)
+    agent = dreamer_agent(settings, progress.learner)
+    before = jax.tree.map(np.asarray, progress.envs.memory)
     if settings.devices > 1:
         agent = jax.device_put(agent, jax.devices()[0])
-    asked = asked_so_far(store) if store is not None else None
+    questions = asked_so_far(store) if store is not None else None
     envs, record = play_rollout(settings, agent, progress.envs, key_act, store)
-    kept = ACTOR_COLUMNS + (HIDDEN_COLUMNS if store is not None else ())
-    columns = {name: np.asarray(getattr(record, name)) for name in {*kept, *EPISODE_COLUMNS}}
-    replay.add(Record(**{name: columns[name] for name in kept}), before)
+    fields = ACTOR_COLUMNS + (HIDDEN_COLUMNS if store is not None else ())
+    columns = {name: np.asarray(getattr(record, name)) for name in {*fields, *EPISODE_COLUMNS}}
+    replay.add(Record(**{name: columns[name] for name in fields}), before)
     due = settings.updates_after(rollouts + 1) - settings.updates_after(rollouts)
     due = due if len(replay.ready()) else 0
     learner, metrics = learn_updates(settings, progress.learner, replay, due, store)
     if store is not None:
-        metrics |= hidden_metrics(record, store, asked)
+        metrics |= hidden_metrics(record, store, questions)
     return DreamerProgress(learner, envs, key), metrics, columns
 
 # %% ../../nbs/worldmodel/train.ipynb #46c9fba8
@@ -166,7 +169,7 @@ class DreamerTrainee(Trainee):
         self.lr = settings.dreamer.learning_rate
         self.steps_per_update = self.played_per_update = settings.per_rollout
 
-
+# %% ../../nbs/worldmodel/train.ipynb #4c7e14b8
 @patch
 def restore(self: DreamerTrainee, folder: Path) -> None:
     "Loads training state and replay; DamagedState where they can't be read, ValueError for other sizes or models"
@@ -175,7 +178,7 @@ def restore(self: DreamerTrainee, folder: Path) -> None:
     self.state, self.replay = load_dreamer(folder, self.settings, self.seed)
     self.step = step_of(folder)
 
-
+# %% ../../nbs/worldmodel/train.ipynb #5e647023
 @patch
 def start(self: DreamerTrainee, run: Run, checkpoint: Path | None) -> None:
     "Makes the first state and an empty replay for a new run; opens the run's hidden states"
