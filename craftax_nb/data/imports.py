@@ -25,8 +25,8 @@ from ..world.env import World
 from ..world.layout import ObsSpec
 
 # %% auto #0
-__all__ = ['LOST_BY_FLOATS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'opened_source', 'lost_without', 'cut_episodes',
-           'whole_data', 'ShardsOf']
+__all__ = ['LOST_BY_FLOATS', 'END_COLUMNS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'opened_source', 'lost_without',
+           'cut_episodes', 'whole_data', 'ShardsOf']
 
 # %% ../../nbs/data/imports.ipynb #c7c2c38c
 class ImportDataError(ValueError):
@@ -152,6 +152,9 @@ def _last_code(rows: dict, row: int, ended: bool) -> np.ndarray:  # (1, width)
     return before if ended else rows["codes"][row + 1 : row + 2]
 
 # %% ../../nbs/data/imports.ipynb #c421ae01
+END_COLUMNS = ("done", "terminated", "truncated")  # of the step that ends an episode, by various programs
+
+
 def _check_columns(rows: dict, where: str) -> None:
     "ImportDataError for a column that isn't one number a step, and for ends of episodes that are neither 0 nor 1"
     n = len(rows["codes"])
@@ -163,7 +166,7 @@ def _check_columns(rows: dict, where: str) -> None:
             raise ImportDataError(
                 f"{where}: {name} has shape {x.shape} and type {x.dtype}, expected one number a step, shape ({n},)"
             )
-        wrong = ~np.isin(x, (0, 1)) if name in ("done", "terminated", "truncated") else np.isinf(x)
+        wrong = ~np.isin(x, (0, 1)) if name in END_COLUMNS else np.isinf(x)
         if name != "reward" and wrong.any():
             row, expected = int(np.flatnonzero(wrong)[0]), "a finite number or NaN" if np.isinf(x).any() else "0 or 1"
             raise ImportDataError(f"{where}: {name} is {x[row]} at row {row}, expected {expected}")

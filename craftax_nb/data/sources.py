@@ -14,6 +14,7 @@ import numpy as np
 from .dataset import Dataset
 from .dense import codes_of
 from craftax_nb.data.imports import (
+    END_COLUMNS,
     ImportDataError,
     ImportReport,
     ShardsOf,
@@ -226,7 +227,7 @@ def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[s
 def _episode_starts(rows: dict) -> list[int]:
     "Rows at which an episode begins: after an end, or where the episode's number changes"
     ends = np.zeros(len(rows["action"]), bool)
-    for name in ("done", "terminated", "truncated"):
+    for name in END_COLUMNS:
         ends |= np.asarray(rows.get(name, ends), bool)
     if "episode" in rows:
         ends[:-1] |= rows["episode"][1:] != rows["episode"][:-1]

@@ -23,13 +23,14 @@ from ..lm.endpoint import open_engine
 from ..play.engine import floors
 from ..play.episodes import SLOTS_PER_BLOCK, EpisodePlayer
 from ..play.language import FixedPolicy, LanguagePolicy, count_characters
-from ..play.settings import PROTOCOLS
+from ..play.settings import PROTOCOLS, PlayLLMSettings
 from ..play.transcript import Limit, LimitReached, Transcript, chat_hash
 from ..play.types import Record, all_codes, episode_steps, join_steps, to_episode
 from ..play.wording import make_chat, play_prompt
 from ..runs.files import remove_whole
 from ..runs.journal import LEAST_EPISODES, too_few
 from ..world.env import World
+from ..world.names import is_classic
 
 # %% auto #0
 __all__ = ['play_policy', 'cut_like', 'save_episodes', 'choices_of', 'blind_twin', 'information', 'achievement_table',
@@ -277,28 +278,28 @@ def plot_player(
     _draw_choices(right, probs, words)
     return fig
 
+# %% ../../nbs/evaluation/language.ipynb #cd224bdf
+def _check_fit(settings: PlayLLMSettings) -> None:
+    "ValueError, which begins with a parameter's name, where parameters don't fit each other"
+    if settings.protocol == "balrog" and not is_classic(settings.env_name):
+        raise ValueError(f"protocol: balrog is for Craftax-Classic-Symbolic-v1, but env_name is {settings.env_name}")
+    if settings.text_format == "text-image" and not (settings.engine_url and settings.choice != "score"):
+        remedy = "give engine_url, and choose or think as choice"
+        raise ValueError(f"text_format: text-image is for the endpoint of a model that sees; {remedy}")
+    if settings.cost_limit and not (settings.prompt_price or settings.answer_price):
+        remedy = "give prompt_price and answer_price too, for a million tokens"
+        raise ValueError(f"cost_limit: nothing has a price; {remedy}")
+
 # %% ../../nbs/evaluation/language.ipynb #f933fa1b
-def job_settings(
-    params: Mapping,  # of a run of `play_llm`
-) -> dict:
-    "The parameters with those that the protocol sets; ValueError, which begins with a parameter's name, if they clash"
-    settings = {**params, **PROTOCOLS[params["protocol"]]}
-    if overrides := [f"{k} {v:g}" for k, v in PROTOCOLS[params["protocol"]].items() if params.get(k, v) != v]:
-        print(f"protocol {params['protocol']} sets {', '.join(overrides)}, whatever else was given")
-    if params["sampling_temperature"] < 0:  # some endpoints refuse a temperature: then none is sent
-        settings["sampling_temperature"] = None
-    if params["protocol"] == "balrog" and "Classic" not in params["env_name"]:
-        raise ValueError(f"protocol: balrog is for Craftax-Classic-Symbolic-v1, but env_name is {params['env_name']}")
-    if params["text_format"] == "text-image" and not (params["engine_url"] and params["choice"] != "score"):
-        raise ValueError(
-            "text_format: text-image is for the endpoint of a model that sees; "
-            "give engine_url, and choose or think as choice"
-        )
-    if params["cost_limit"] and not (params["prompt_price"] or params["answer_price"]):
-        raise ValueError(
-            "cost_limit: nothing has a price; give prompt_price and answer_price too, for a million tokens"
-        )
-    return settings
+def job_settings(settings: PlayLLMSettings) -> PlayLLMSettings:
+    """The settings with those that the protocol sets, and no temperature in place of a negative one, which some
+    endpoints refuse. ValueError, which begins with a parameter's name, where parameters don't fit each other"""
+    _check_fit(settings)
+    protocol = PROTOCOLS[settings.protocol]
+    if overrides := [f"{k} {v:g}" for k, v in protocol.items() if getattr(settings, k) != v]:
+        print(f"protocol {settings.protocol} sets {', '.join(overrides)}, whatever else was given")
+    unsent = {"sampling_temperature": None} if settings.sampling_temperature < 0 else {}
+    return settings.model_copy(update=protocol | unsent)
 
 # %% ../../nbs/evaluation/language.ipynb #094cd4e5
 def check_same_game(
@@ -333,22 +334,24 @@ def try_scoring(
 # %% ../../nbs/evaluation/language.ipynb #edc950f2
 def language_player(
     run,  # `runs.run.Run` of `play_llm`
-    settings: Mapping,  # from `job_settings`
+    settings: PlayLLMSettings,  # from `job_settings`
 ) -> LanguagePolicy:
     "The player of a run; ValueError, ModelError or EngineError, one sentence, where it can't play"
-    s = settings
     transcript = Transcript(run.dir / "transcript.jsonl")
-    limit = Limit(s["token_limit"], s["cost_limit"], s["prompt_price"], s["answer_price"])
+    limits = ("token_limit", "cost_limit", "prompt_price", "answer_price")
+    limit = Limit(*settings.selection(*limits).values())
     transcript.spent(limit)
-    world = World(s["env_name"])
-    system = play_prompt(s["prompt"], world)
-    engine = open_engine(s["model"], s["engine_url"], s["tokenizer"], s["threads"], s["timeout"], s["slots"])
+    world = World(settings.env_name)
+    system = play_prompt(settings.prompt, world)
+    engine = open_engine(
+        *settings.selection("model", "engine_url", "tokenizer", "threads", "timeout", "slots").values()
+    )
     words = chat_hash([{"role": "system", "content": system}])
     transcript.belongs_to(f"{engine.name}, system text {words}", world.action_names)
-    if s["choice"] == "score" and not transcript.rows and not transcript.pending:
+    if settings.choice == "score" and not transcript.rows and not transcript.pending:
         try_scoring(engine, transcript, limit)
-    options = {name: s[name] for name in ("choice", "text_format", "prompt", "history", "answer_tokens", "seed")}
-    options |= dict(temperature=s["sampling_temperature"], transcript=transcript, limit=limit)
+    options = settings.selection("choice", "text_format", "prompt", "history", "answer_tokens", "seed")
+    options |= dict(temperature=settings.sampling_temperature, transcript=transcript, limit=limit)
     return LanguagePolicy(engine, world, **options)
 
 # %% ../../nbs/evaluation/language.ipynb #370980c2

@@ -34,7 +34,8 @@ def labels_table(
     "Recomputed statistics of hidden states, and how far the stored mean and deviation are off"
     from craftax_nb.labelling.stats import hidden_moments, hidden_stats
 
-    rows, dimensions = {}, hidden_stats(*sets.values())
+    rows = {}
+    dimensions = hidden_stats(*sets.values())
     for name, labels in sets.items():
         moments = hidden_moments(labels)
         scale = np.maximum(moments.std, 1e-3 * moments.std.max())
@@ -52,7 +53,7 @@ def _row(transitions: float, mean: np.ndarray, std: np.ndarray) -> dict:
 
 # %% ../../nbs/labelling/main.ipynb #29ee4fbd
 def main(argv: list[str] | None = None) -> int:
-    "Does what the command line says; 1, after one sentence, where that isn't possible"
+    "Does what the command line asks for; 1, after one sentence, where that isn't possible"
     from craftax_nb.data.dataset import load_dataset
     from craftax_nb.labelling.store import load_labels
 

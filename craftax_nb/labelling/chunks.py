@@ -29,7 +29,7 @@ from ..runs.waiting import background_thread
 
 # %% ../../nbs/labelling/chunks.ipynb #edac3ec2
 class LabelError(RuntimeError):
-    "Labels that are missing or cannot be made; the message says what to do"
+    "Labels that are missing or cannot be made; the message names what to do"
 
 # %% ../../nbs/labelling/chunks.ipynb #e3a1e3db
 def save_chunk(
@@ -41,11 +41,12 @@ def save_chunk(
     from safetensors.numpy import save
 
     if hidden.dtype != np.float32 or hidden.ndim != 2 or len(hidden) != len(keys):
-        given = f"{len(keys)} keys and hidden states {hidden.dtype}{hidden.shape}"
-        raise LabelError(f"a chunk has {given}, expected float32 with as many rows")
+        contents = f"{len(keys)} keys and hidden states {hidden.dtype}{hidden.shape}"
+        raise LabelError(f"a chunk has {contents}, expected float32 with as many rows")
     if not np.isfinite(hidden).all():
         raise LabelError("a hidden state is not finite; float32 instead of another dtype may help")
-    path, raw = Path(path), np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
+    path = Path(path)
+    raw = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
     arrays = {"keys": raw, "hidden": np.ascontiguousarray(hidden)}
     with whole_file(path) as new:
         new.write_bytes(save(arrays, {"crc32": _crc32(arrays)}))
@@ -61,7 +62,8 @@ def load_chunk(
 ) -> tuple[list[bytes], np.ndarray]:  # keys, hidden states (n, width) float32
     "A chunk as it was saved; raises LabelError, one sentence, for one that is damaged"
     with _open_chunk(path) as f:
-        arrays, saved = {name: f.get_tensor(name) for name in ("keys", "hidden")}, f.metadata() or {}
+        arrays = {name: f.get_tensor(name) for name in ("keys", "hidden")}
+        saved = f.metadata() or {}
         if saved.get("crc32", _crc32(arrays)) != _crc32(arrays):  # earlier versions kept none
             raise ValueError("its checksum differs")
     return [k.tobytes() for k in arrays["keys"]], arrays["hidden"]
@@ -119,13 +121,14 @@ def checksums_of(folder: Path) -> dict[str, str]:  # file name -> SHA-256
 # %% ../../nbs/labelling/chunks.ipynb #59ea19c4
 def read_columns(
     folder: Path,
-    info: dict,  # what its labels.json says
+    info: dict,  # the fields of its labels.json
     verify: bool = True,  # compare the files with their checksums
 ) -> dict[str, np.ndarray]:  # keys, pointer, mean, std, and hidden, which is mapped into memory
     "The columns of a label folder; raises LabelError naming one that is missing, damaged or doesn't fit the others"
     checksums = info.get("sha256") if verify else None
     columns = {name: _read_column(folder / f"{name}.npy", checksums) for name in COLUMNS}
-    n, width = info["labels"], info["width"]
+    n = info["labels"]
+    width = info["width"]
     expected = {"keys": ((n, 16), np.uint8), "hidden": ((n, width), np.float32), "mean": ((width,), np.float32)}
     expected |= {"std": ((width,), np.float32), "pointer": ((info["transitions"],), np.int32)}
     problems = [
@@ -171,7 +174,8 @@ def locked(
     silence: float = 60.0,  # seconds after which a holder on another machine counts as dead
 ) -> Iterator[None]:
     "Holds the folder's lock inside the block; raises LabelError naming the process that has it"
-    lock, holder = _acquire(Path(folder) / "lock"), Path(folder) / "holder.json"
+    lock = _acquire(Path(folder) / "lock")
+    holder = Path(folder) / "holder.json"
     try:
         _refuse_another(holder, silence, lock.is_locked)
         with _renewed(holder, silence / 6):
@@ -198,7 +202,7 @@ def _acquire(path: Path) -> FileLock:
 # %% ../../nbs/labelling/chunks.ipynb #82df76ff
 @contextlib.contextmanager
 def _renewed(holder: Path, every: float):
-    "Names this process in a file, renews the file's time every so many seconds inside the block, and empties it after"
+    "Names this process in a file, renews the file's time every `every` seconds inside the block, and empties it after"
     with holder.open("w") as f:
         json.dump({"pid": os.getpid(), "host": os.uname().nodename}, f)
         f.flush()
@@ -217,7 +221,8 @@ def _renewed(holder: Path, every: float):
 def _refuse_another(holder: Path, silence: float, has_lock: bool):
     """Raises LabelError for a holder on another machine that renewed its file lately or, on a file system without
     locks, for a living process on this one"""
-    other, host = _read_holder(holder), os.uname().nodename
+    other = _read_holder(holder)
+    host = os.uname().nodename
     if other.get("host", host) == host:
         if not has_lock and "pid" in other and is_alive(other["pid"]):
             raise LabelError(_taken(holder))

@@ -73,11 +73,13 @@ def _one_distribution(x: np.ndarray, y: np.ndarray) -> bool:
 # %% ../../nbs/labelling/diagnose.ipynb #4936ad26
 def _verdict(x: np.ndarray, y: np.ndarray, names: tuple, differing: dict) -> tuple[str, str]:  # kind, sentence
     "Why y isn't x, or that it is: the explanations are tried from the simplest on"
-    (a, b), recipes = names, _recipe_note(differing)
+    a, b = names
+    recipes = _recipe_note(differing)
     if x.shape[1] != y.shape[1]:
         return "other model", f"other model: {a} is {x.shape[1]} wide, {b} {y.shape[1]}; {recipes}"
     if kind := _alike(x, y):
-        off, cosine = _largest_difference(x, y).max(), _cosine(x, y).min()
+        off = _largest_difference(x, y).max()
+        cosine = _cosine(x, y).min()
         sizes = f"at most {off:.1e} of a vector's largest component, cosine at least {cosine:.6f}"
         return kind, f"{kind}: {b} differs from {a} by {sizes}"
     if sentence := _scaled(x, y, a, b, recipes):
@@ -106,9 +108,9 @@ def _scaled(x: np.ndarray, y: np.ndarray, a: str, b: str, recipes: str) -> str:
 
 def _shuffled(x: np.ndarray, y: np.ndarray, a: str, b: str, differing: dict) -> str:
     "In which way y is x in another order, as a sentence; '' where it isn't"
-    moved = _elsewhere(x, y)
-    if moved >= 0.5:
-        return f"{moved:.0%} of the vectors of {b} are those of {a} for other states"
+    share = _elsewhere(x, y)
+    if share >= 0.5:
+        return f"{share:.0%} of the vectors of {b} are those of {a} for other states"
     other_vectors = set(differing) - {"cadence", "dtype", "revision", "model"}
     if not other_vectors and _one_distribution(x, y):
         return f"the vectors of {b} are distributed as those of {a} but belong to other states"
@@ -255,9 +257,10 @@ def _label_sets(sides: tuple, dataset) -> list[Labels]:
     "The label sets among the sides; raises ValueError when the sides cannot be compared"
     sets = [s for s in sides if isinstance(s, Labels)]
     if dataset is None and (len(sets) < len(sides) or len({s.recipe.cadence for s in sets}) > 1):
-        where = "beside a labeller, and for label sets of different cadence"
+        where = "with a labeller, and for label sets of different cadence"
         raise ValueError(f"the dataset is needed {where}: diagnose(a, b, load_dataset(...))")
-    sizes, hashes = {len(s.pointer) for s in sets}, {s.info.get("dataset_hash") for s in sets} - {None, ""}
+    sizes = {len(s.pointer) for s in sets}
+    hashes = {s.info.get("dataset_hash") for s in sets} - {None, ""}
     if dataset is not None:
         sizes = sizes | {dataset.num_transitions}
         hashes = {dataset.hash} | {h for h in hashes if not dataset.known_as(h)}

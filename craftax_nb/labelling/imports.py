@@ -30,7 +30,7 @@ def kind_of(source: str) -> str:  # one of LAYOUTS
         return "huggingface"
     what = "holds no *.npz, data/metadata.json or *.parquet" if place.is_dir() else "is no folder here"
     raise ImportDataError(
-        f"{source} {what}; give a folder that does, or say with -p kind which layout it has: {LAYOUTS[1:]}"
+        f"{source} {what}; give a folder that does, or name its layout with -p kind, one of {LAYOUTS[1:]}"
     )
 
 # %% ../../nbs/labelling/imports.ipynb #ee02b8ad
@@ -64,7 +64,8 @@ def import_run(
 # %% ../../nbs/labelling/imports.ipynb #7107c202
 def next_commands(data: Dataset) -> str:
     "What may be done with an imported data set, as commands"
-    name, out = show_path(data.folder), "runs/out.ipynb"
+    name = show_path(data.folder)
+    out = "runs/out.ipynb"
     commands = [
         f"python -m craftax_nb.data stats {name}",
         f"papermill nbs/train_awr.ipynb {out} -p data {name}",

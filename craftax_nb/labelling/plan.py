@@ -66,10 +66,10 @@ class Plan:
         from craftax_nb.lm.prompt import text_key
 
         keys = {bytes.fromhex(key) for key in dead}
-        kept = np.array([not keys or text_key(text) not in keys for text in self.texts], bool)
-        new_row = np.where(kept, np.cumsum(kept) - 1, -1)
+        mask = np.array([not keys or text_key(text) not in keys for text in self.texts], bool)
+        new_row = np.where(mask, np.cumsum(mask) - 1, -1)
         new_row = np.append(new_row, -1).astype(np.int32)  # the last entry serves transitions that point to -1
-        texts = [text for text, keep in zip(self.texts, kept) if keep]
+        texts = [text for text, keep in zip(self.texts, mask) if keep]
         return replace(self, texts=texts, pointer=new_row[self.pointer])
 
 # %% ../../nbs/labelling/plan.ipynb #8e9623f4
@@ -81,14 +81,17 @@ def plan_labels(
     block: int = 4096,  # states described at a time
 ) -> Plan:
     "Distinct texts of a dataset and a pointer from each transition"
-    row_of, pointer, states = {}, np.full(len(dataset.step_of), -1, np.int32), 0
+    row_of = {}
+    pointer = np.full(len(dataset.step_of), -1, np.int32)
+    states = 0
     for e, texts in enumerate(_episode_texts(dataset, recipe, describe, block)):
         new = [text for text in dict.fromkeys(texts) if text not in row_of]
         if max_labels and e and len(row_of) + len(new) > max_labels:
             return Plan(list(row_of), pointer, states, e)
         for text in new:
             row_of[text] = len(row_of)
-        start, length = dataset.start[e], dataset.length[e]
+        start = dataset.start[e]
+        length = dataset.length[e]
         rows = np.repeat([row_of[text] for text in texts], min(spacing(recipe.cadence), length))
         pointer[start : start + length] = rows[:length]
         states += len(texts)
@@ -120,7 +123,8 @@ def layer_parameters(
     for file in Path(folder).glob("*.safetensors"):
         with safe_open(file, "np") as f:
             for name in f.keys():
-                shape, match = f.get_slice(name).get_shape(), re.search(r"layers?\.(\d+)\.", name)
+                shape = f.get_slice(name).get_shape()
+                match = re.search(r"layers?\.(\d+)\.", name)
                 if match and len(shape) == 2 and int(match[1]) < layer:
                     total += shape[0] * shape[1]
     return float(total)
@@ -133,14 +137,16 @@ def matmul_speed(
     "Floating-point operations a second of a matrix product, on one thread or one GPU"
     import torch
 
-    n, before = 4096 if device == "cuda" else 768, torch.get_num_threads()
-    a, times = torch.ones(n, n, device=device, dtype=getattr(torch, dtype)), []
+    n = 4096 if device == "cuda" else 768
+    before = torch.get_num_threads()
+    a = torch.ones(n, n, device=device, dtype=getattr(torch, dtype))
+    times = []
     torch.set_num_threads(1)
     try:
         for _ in range(5):
-            begun = time.perf_counter()
+            start = time.perf_counter()
             (a @ a)[0, 0].item()
-            times.append(time.perf_counter() - begun)
+            times.append(time.perf_counter() - start)
     finally:
         torch.set_num_threads(before)
     return 2 * n**3 / sorted(times)[2]
@@ -168,11 +174,14 @@ def estimate(
         from craftax_nb.lm.oracle import fact_names
 
         return dict(labels=len(texts), tokens=0, seconds=1e-3 * len(texts), bytes=4 * len(fact_names()) * len(texts))
-    folder, device = model_folder(recipe.model), "cuda" if torch.cuda.is_available() else "cpu"
-    config, n = AutoConfig.from_pretrained(folder), len(texts)
+    folder = model_folder(recipe.model)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    config = AutoConfig.from_pretrained(folder)
+    n = len(texts)
     config = tower_config(config) or config.get_text_config()
     at_once = min(max(1, workers), len(os.sched_getaffinity(0))) if device == "cpu" else 1
-    speed, read = matmul_speed(device, recipe.dtype) * at_once, _mean_tokens(texts, recipe, folder, config)
+    speed = matmul_speed(device, recipe.dtype) * at_once
+    read = _mean_tokens(texts, recipe, folder, config)
     return dict(
         labels=n,
         tokens=round(n * (read + recipe.generated_tokens)),
@@ -195,11 +204,11 @@ def _mean_tokens(texts: list[str], recipe: Recipe, folder: Path, config) -> floa
 def _operations(recipe: Recipe, folder: Path, config, read: float, device: str) -> float:
     """Operations for a text, in those of a matrix product that take as long: to read the text and, where the recipe
     generates tokens, to write them and read them again"""
-    written = recipe.generated_tokens
-    operations = 2 * layer_parameters(folder, recipe.layer) * (read + written) / _prefill[device]
-    if written:
+    generated = recipe.generated_tokens
+    operations = 2 * layer_parameters(folder, recipe.layer) * (read + generated) / _prefill[device]
+    if generated:
         whole = layer_parameters(folder, config.num_hidden_layers) + config.vocab_size * config.hidden_size
-        operations += 2 * whole * (read / _prefill[device] + written / _decode[device])
+        operations += 2 * whole * (read / _prefill[device] + generated / _decode[device])
     return operations
 
 # %% ../../nbs/labelling/plan.ipynb #3516a1ab

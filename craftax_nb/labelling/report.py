@@ -32,7 +32,8 @@ def label_table(
     labels: Labels,  # as `workers.coordinate.label_dataset` gives
 ) -> str:
     "A Markdown table: what made the labels, how many there are, and where they lie"
-    r, info = labels.recipe, labels.info
+    r = labels.recipe
+    info = labels.info
     seconds = f"{info['seconds']:.0f} s, {info['seconds'] / max(1, info['computed']):.2f} s a label"
     rows = {
         "model": f"{r.model}, {r.revision}, weights {r.weights_hash}, {r.dtype}",
@@ -67,8 +68,8 @@ def label_sample(
     "Rows of some labels, ascending, and for each the first transition that points at it"
     labelled = np.flatnonzero(labels.pointer >= 0)
     rows, first = np.unique(labels.pointer[labelled], return_index=True)  # a view's labels have rows of others too
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:most])
-    return rows[chosen], labelled[first][chosen]
+    sample = np.sort(np.random.default_rng(seed).permutation(len(rows))[:most])
+    return rows[sample], labelled[first][sample]
 
 
 def principal_components(
@@ -88,7 +89,8 @@ def plot_labels(
 ) -> plt.Figure:
     "The sizes of the vectors, and their two main directions"
     rows, first = label_sample(labels, seed)
-    (xy, share), states = principal_components(labels, rows), unpack(dataset.codes(first))
+    xy, share = principal_components(labels, rows)
+    states = unpack(dataset.codes(first))
     fig, axes = plt.subplots(1, 3, figsize=(9.4, 3.2), layout="constrained")
     axes[0].hist(np.linalg.norm(labels.hidden[rows], axis=1), bins=40, color="tab:gray")
     axes[0].set(xlabel="Euclidean norm of a hidden state", ylabel="labels")
@@ -129,17 +131,18 @@ def generated_texts(
     LabelError where generated text isn't kept"""
     from transformers import AutoTokenizer
 
-    folder, recipe = labels.folder.parent / "continuations", labels.recipe
+    folder = labels.folder.parent / "continuations"
+    recipe = labels.recipe
     if not recipe.generated_tokens or not (folder / recipe.generation_hash).is_dir():
         reason = "its recipe generates no tokens" if not recipe.generated_tokens else f"{show_path(folder)} lacks it"
         raise LabelError(f"there is no generated text for the labels in {show_path(labels.folder)}: {reason}")
     rows, first = label_sample(labels, seed, most or len(labels))
     texts = state_texts(dataset, first, recipe, describe)
     tokenizer = AutoTokenizer.from_pretrained(model_folder(recipe.model))
-    known = Continuations(folder, recipe).get([text_key(text) for text in texts])
-    written = [tokenizer.decode(known.get(text_key(text), []), skip_special_tokens=True).strip() for text in texts]
+    token_ids = Continuations(folder, recipe).get([text_key(text) for text in texts])
+    words = [tokenizer.decode(token_ids.get(text_key(text), []), skip_special_tokens=True).strip() for text in texts]
     where = dict(row=rows, episode=dataset.episode_of[first], step=dataset.step_of[first])
-    return pd.DataFrame(where | dict(text=texts, generated=written))
+    return pd.DataFrame(where | dict(text=texts, generated=words))
 
 # %% ../../nbs/labelling/report.ipynb #f8c53519
 def contents(
@@ -160,7 +163,8 @@ def _megabytes(paths) -> float:
 
 def _column_row(data: Dataset, name: str) -> tuple:
     files = [shard / f"{name}.npy" for shard in data.shards]
-    first, rows = np.load(files[0], mmap_mode="r"), data.num_episodes
+    first = np.load(files[0], mmap_mode="r")
+    rows = data.num_episodes
     if name in STEP_COLUMNS:
         rows = data.num_transitions
     elif name == "codes":  # T + 1 an episode
@@ -179,7 +183,8 @@ def _label_row(name: str, folder: Path) -> tuple:
         labels = read_labels(folder)
     except LabelError as e:
         return "labels", name, 0, np.nan, str(e)
-    recipe, share = _recipe_note(labels.recipe), (labels.pointer >= 0).mean()
+    recipe = _recipe_note(labels.recipe)
+    share = (labels.pointer >= 0).mean()
     note = f"{labels.hidden.shape[1]} wide, {100 * share:.0f} % of transitions; {recipe}"
     return "labels", name, len(labels), _megabytes(folder.glob("*.npy")), note
 

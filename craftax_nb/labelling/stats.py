@@ -77,7 +77,8 @@ def hidden_stats(
 ) -> pd.DataFrame:  # a row a dimension: mean, std, and |mean| / std; attrs: transitions, dead
     "Mean and deviation of each dimension, and how many deviations its mean is from zero"
     moments = hidden_moments(*sets)
-    mean, std = moments.mean, moments.std
+    mean = moments.mean
+    std = moments.std
     with np.errstate(divide="ignore", invalid="ignore"):
         table = pd.DataFrame({"mean": mean, "std": std, "offset": np.abs(mean) / std}).rename_axis("dimension")
     table.attrs |= {"transitions": int(moments.n), "dead": int((std < 1e-6).sum())}

@@ -49,7 +49,8 @@ class Labels:
         return len(self.hidden)
 
     def __repr__(self) -> str:
-        labelled, r = int((self.pointer >= 0).sum()), self.recipe
+        labelled = int((self.pointer >= 0).sum())
+        r = self.recipe
         rows = f"{len(self):,} of width {self.hidden.shape[1]} for {labelled:,} of {len(self.pointer):,} transitions"
         rows += f" ({dead} text that no worker could label)" if (dead := len(self.info.get("dead", ()))) else ""
         return f"Labels({rows}, {r.model} layer {r.layer} {r.pooling}, {cadence_words(r.cadence)}, {r.hash})"
@@ -57,8 +58,8 @@ class Labels:
     @property
     def hash(self) -> str:  # 16 hex digits
         "Identifies these vectors of this data set: a hash over recipe, data set, pointers, mean and deviation"
-        about = f"{self.recipe.hash} {self.info.get('dataset_hash', '')}"
-        return short_hash(about, *(np.ascontiguousarray(x).tobytes() for x in (self.pointer, self.mean, self.std)))
+        identity = f"{self.recipe.hash} {self.info.get('dataset_hash', '')}"
+        return short_hash(identity, *(np.ascontiguousarray(x).tobytes() for x in (self.pointer, self.mean, self.std)))
 
     def of(self, transitions: np.ndarray) -> np.ndarray:
         "Hidden states (n, width) float32 of transitions; raises LabelError when one has no label"
@@ -74,7 +75,8 @@ def moments(
     block: int = 4096,  # rows read at a time
 ) -> tuple[np.ndarray, np.ndarray]:  # (width,) float32 each
     "Weighted mean and standard deviation, in float64, in two passes over blocks"
-    n, at = counts.sum(), range(0, len(hidden), block)
+    n = counts.sum()
+    at = range(0, len(hidden), block)
     mean = sum(counts[i : i + block] @ hidden[i : i + block].astype(np.float64) for i in at) / n
     var = sum(counts[i : i + block] @ (hidden[i : i + block].astype(np.float64) - mean) ** 2 for i in at) / n
     return mean.astype(np.float32), np.sqrt(var).astype(np.float32)
@@ -107,7 +109,9 @@ def save_labels(
 # %% ../../nbs/labelling/store.ipynb #245ff336
 def _gather(path: Path, keys: list[bytes], chunks: Iterable[tuple[list[bytes], np.ndarray]]) -> np.ndarray:
     "A new file with each text's vector in its row; raises LabelError when one is in no chunk"
-    row_of, hidden, missing = {k: i for i, k in enumerate(keys)}, None, np.ones(len(keys), bool)
+    row_of = {k: i for i, k in enumerate(keys)}
+    hidden = None
+    missing = np.ones(len(keys), bool)
     for chunk_keys, states in chunks:
         pairs = [(row_of[k], i) for i, k in enumerate(chunk_keys) if k in row_of]
         if not pairs:
@@ -160,8 +164,8 @@ def view_labels(
 ) -> Labels:
     "The labels of a view's transitions; raises LabelError for labels of another data set, or when no label is left"
     total = sum(metadata.transitions for metadata in view.metadata)
-    named = labels.info.get("dataset_hash")
-    if len(labels.pointer) != total or (named and not view.known_as(named, whole=True)):
+    dataset_hash = labels.info.get("dataset_hash")
+    if len(labels.pointer) != total or (dataset_hash and not view.known_as(dataset_hash, whole=True)):
         source = f"the labels in {show_path(labels.folder)} are not of the data set that this view is of"
         raise LabelError(f"{source} ({view.whole_hash}); label that one, or the view itself")
     pointer = labels.pointer[view.of_whole]
@@ -181,12 +185,13 @@ def view_labels(
 # %% ../../nbs/labelling/store.ipynb #b6952053
 def check_labels(labels: Labels, data: Dataset) -> None:
     "Raises LabelError, naming both, unless the labels are of this data set"
-    labelled_hash, n = labels.info.get("dataset_hash") or "unknown", len(labels.pointer)
+    labelled_hash = labels.info.get("dataset_hash") or "unknown"
+    n = len(labels.pointer)
     if n != data.num_transitions or not data.known_as(labelled_hash):
-        given = f"{show_path(data.folder)} is data set {data.hash} with {data.num_transitions:,}"
+        expected = f"{show_path(data.folder)} is data set {data.hash} with {data.num_transitions:,}"
         raise LabelError(
             f"the labels in {show_path(labels.folder)} are of data set {labelled_hash} with {n:,} transitions, "
-            f"{given}: label this one, or give the data set that was labelled"
+            f"{expected}: label this one, or give the data set that was labelled"
         )
 
 # %% ../../nbs/labelling/store.ipynb #4d8423ba
@@ -200,7 +205,8 @@ def load_labels(
     from craftax_nb.data.dataset import Dataset
 
     data = Dataset(data, verify) if isinstance(data, (str, Path)) else data
-    sets, name = list_labels(data, labels_dir), show_path(data.folder)
+    sets = list_labels(data, labels_dir)
+    name = show_path(data.folder)
     if not sets:
         command = f"papermill nbs/label.ipynb runs/label.ipynb -p data {name}"
         raise LabelError(f"{labels_dir or name} has no labels of data set {data.hash}: run {command}")

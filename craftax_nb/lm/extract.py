@@ -22,7 +22,7 @@ from .labeller import Labeller
 from .models import model_folder, revision, weights_hash
 from .names import BACKENDS, PICTURES
 from .prompt import Tokens, render, text_hash, text_key, tokenise
-from .recipe import ORACLE, Recipe, RecipeError, require_same
+from .recipe import CHOICES, ORACLE, Recipe, RecipeError, require_same
 
 # %% ../../nbs/lm/extract.ipynb #01f676a6
 def resolve_recipe(
@@ -149,7 +149,9 @@ def deviation(
     return float((np.abs(got - wanted).max(1) / np.abs(wanted).max(1)).max())
 
 # %% ../../nbs/lm/extract.ipynb #27421399
-NOISE = {"float32": 1e-5, "float16": 0.01, "bfloat16": 0.5}  # most that rounding may make up of a token's variance
+NOISE = dict(
+    zip(CHOICES["dtype"], (1e-5, 0.5, 0.01), strict=True)
+)  # most that rounding may make up of a token's variance
 
 
 def noise_bound(

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ from .names import WORLD_MODEL
 from .rssm import with_action
 from .spec import NetSpec, safe_std, spec_from_dict
 from .weights import check_files, checksums, load_arrays, read_weights, save_arrays, write_weights
-from ..runs.checkpoints import AgentRecord, CheckpointError, find_checkpoint
+from ..runs.checkpoints import AgentRecord, CheckpointError, Framework, find_checkpoint
 from ..runs.errors import Diverged
 from ..runs.files import git_revision, resolve, show_path, whole_folder, write_json
 from ..runs.modules import module_policy
@@ -241,7 +241,7 @@ def _check_finite(agent: Agent, params: dict, step: int, dtype: str) -> None:
 class _LoadableAgent(AgentRecord):
     "agent.json with the fields that loading an agent needs"
 
-    framework: Literal["flax", "torch", "onnx", "layers"]
+    framework: Framework
     step: Count
     spec: dict
     recipe: dict | None

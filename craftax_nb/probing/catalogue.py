@@ -14,6 +14,7 @@ from .edits import SIDES, Edit, clear, hide, put_ahead, set_to
 from .suites import BOTH, FIRST, SECOND, Factorial, Probe, Suite
 from ..runs.files import resolve, show_path
 from ..world.layout import FULL, ObsSpec
+from ..world.names import NEEDS
 
 # %% auto #0
 __all__ = ['NEAR', 'OUT', 'NEEDS_LEVELS', 'CORE', 'factorial', 'suites', 'read_suites', 'saved_probes']
@@ -47,7 +48,7 @@ def _set_levels(name: str, levels: Sequence[float]) -> dict[float, tuple[Edit, .
 def _numbers() -> list[Suite]:
     needs = [
         Suite(name, f"{name} from 0 to 9", name, _set_levels(name, NEEDS_LEVELS), -1, sides=("up",))
-        for name in ("energy", "food", "drink")
+        for name in ("energy", *NEEDS[:2])
     ]
     health = _set_levels("health", NEEDS_LEVELS[1:])
     light = _set_levels("light", (0, 0.25, 0.5, 0.75, 1))

@@ -204,7 +204,10 @@ def _meet(self: RemoteLabeller):
         ) from None
     self._require_recipe(recipe)
     require_words(recipe, self.accept_unrecorded_words)
-    self.recipe, self.dim, self.limits, self._hash = recipe, dim, health["server"], recipe.hash
+    self.recipe = recipe
+    self.dim = dim
+    self.limits = health["server"]
+    self._hash = recipe.hash
 
 # %% ../../nbs/serving/client.ipynb #e9645dfc
 @patch
@@ -277,18 +280,25 @@ def __call__(
     if not len(codes):
         return np.zeros((0, self.dim), np.float32)
     keys = self._keys(codes, past)
+    vectors = self._vectors_of(keys, codes, past)
+    for key in keys:  # the last state of a call is the last to be forgotten
+        self._vectors[key] = vectors[key]
+    return np.stack([vectors[key] for key in keys])
+
+# %% ../../nbs/serving/client.ipynb #f793001c
+@patch
+def _vectors_of(self: RemoteLabeller, keys: list, codes: np.ndarray, past: np.ndarray | None) -> dict:
+    "The vector of each key: remembered ones, and those that the server is asked for in parts"
     first = {key: i for i, key in reversed(list(enumerate(keys)))}  # where each key comes first
     vectors = {key: self._vectors[key] for key in first if key in self._vectors}
     missing = sorted(i for key, i in first.items() if key not in vectors)
     for start in range(0, len(missing), self.batch):
         part = missing[start : start + self.batch]
         hidden = self._fetch(codes[part], None if past is None else past[:, part])
-        fetched = dict(zip((keys[i] for i in part), hidden))
-        vectors.update(fetched)
-        self._vectors.update(fetched)
-    for key in keys:  # the last state of a call is the last to be forgotten
-        self._vectors[key] = vectors[key]
-    return np.stack([vectors[key] for key in keys])
+        answers = dict(zip((keys[i] for i in part), hidden))
+        vectors.update(answers)
+        self._vectors.update(answers)
+    return vectors
 
 # %% ../../nbs/serving/client.ipynb #616e1493
 @patch

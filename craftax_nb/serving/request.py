@@ -104,25 +104,29 @@ def _is_frame(value) -> bool:
 # %% ../../nbs/serving/request.ipynb #94cda862
 def _read_frames(value, name: str, sees: bool, max_states: int) -> np.ndarray:  # ([n,] H, W, 3) uint8
     "The frames of a request's field; raises HTTPException, 422 or 413"
-    try:
-        frames = np.asarray(value)
-        numbers = frames.dtype.kind in "iuf" and frames.size
-    except ValueError:
-        numbers = False
-    shapes = " or ".join(map(str, FRAMES))
     if not sees:
         fields = '{"codes": [...]} of craftax_nb.world.codes.encode(state), or {"obs": [...]}, the symbolic observation'
         raise HTTPException(422, f"{name} holds a frame, but this server's model reads words of a state: send {fields}")
-    if not numbers or frames.shape[-3:] not in FRAMES or frames.ndim not in (3, 4):
-        raise HTTPException(
-            422, f"{name} has shape {np.shape(frames) if numbers else '?'}, expected frames of {shapes}"
-        )
+    frames = _frame_array(value, name)
     if frames.ndim == 4 and len(frames) > max_states:
         raise HTTPException(413, f"{name} holds {len(frames)} states, expected at most {max_states} a request")
     whole = frames.dtype.kind in "iu"
     if not (frames.min() >= 0 and frames.max() <= (255 if whole else 1)):
         raise HTTPException(422, f"{name} holds other things than whole numbers from 0 to 255, or floats from 0 to 1")
     return frames.astype(np.uint8) if whole else np.rint(255 * frames).astype(np.uint8)
+
+# %% ../../nbs/serving/request.ipynb #7701880a
+def _frame_array(value, name: str) -> np.ndarray:  # ([n,] H, W, 3)
+    "Nested lists as frames of either game; raises HTTPException 422"
+    try:
+        frames = np.asarray(value)
+        has_numbers = frames.dtype.kind in "iuf" and frames.size
+    except ValueError:
+        has_numbers = False
+    if has_numbers and frames.shape[-3:] in FRAMES and frames.ndim in (3, 4):
+        return frames
+    shape = np.shape(frames) if has_numbers else "?"
+    raise HTTPException(422, f"{name} has shape {shape}, expected frames of {' or '.join(map(str, FRAMES))}")
 
 # %% ../../nbs/serving/request.ipynb #7cb34421
 def _read_states(

@@ -181,7 +181,7 @@ def _load(recipe: Recipe, args: argparse.Namespace) -> Labeller:
 
 # %% ../../nbs/serving/server.ipynb #b09ac943
 def _print_address(args: argparse.Namespace, port: int, has_token: bool, model: str) -> None:
-    "Prints where the server listens, for whom, and how to reach it encrypted"
+    "Prints the server's address, its clients, and how to encrypt the connection"
     addresses = " or ".join(server_addresses(args.host, port))
     addresses = addresses.replace("http://", "https://") if args.key else addresses
     from_others = f"from other nodes, {'with the token' if has_token else 'without a token'}"

@@ -70,7 +70,7 @@ def disturbed(
 
 
 def _stopping(run: Run, stop: int):
-    "The run's method `log`, which sets `stopping` after so many rows, as the signal does"
+    "The run's method `log`, which sets `stopping` after `stop` rows, as the signal does"
     log = run.log
     rows = []
 

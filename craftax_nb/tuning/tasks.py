@@ -80,12 +80,10 @@ def _comparison(rng: random.Random, size: int) -> tuple[str, str]:
     return f"Which number is larger, A: {a} or B: {b}?", "A" if a > b else "B"
 
 # %% ../../nbs/tuning/tasks.ipynb #cac7c1e8
-_MAKERS: dict[str, Callable] = {"arithmetic": _arithmetic, "counting": _counting, "comparison": _comparison}
-_SYSTEMS = {
-    "arithmetic": "Answer with the number and nothing else.",
-    "counting": "Answer with the number and nothing else.",
-    "comparison": "Answer with the letter A or B and nothing else.",
-}
+_MAKERS: dict[str, Callable] = dict(zip(NUMBER_KINDS, (_arithmetic, _counting, _comparison), strict=True))
+_NUMBER = "Answer with the number and nothing else."
+_LETTER = "Answer with the letter A or B and nothing else."
+_SYSTEMS = dict(zip(NUMBER_KINDS, (_NUMBER, _NUMBER, _LETTER), strict=True))
 
 
 def _number_answers(kind: str, size: int) -> tuple[str, ...]:

@@ -22,12 +22,12 @@ from .game import Game
 from .panels import plain
 from ..world.draw import draw, png
 from ..world.env import World
-from ..world.names import TEXT_FORMATS
+from ..world.names import POTION_COLOURS, TEXT_FORMATS, TIERS
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['MOVE_KEYS', 'TIERS_OF_TOOLS', 'POTION_COLOURS', 'CRAFT_KEYS', 'ACTION_KEYS', 'SIGNS', 'SCREEN_MODULE', 'SCREEN_STYLE',
-           'key_map', 'key_table', 'Screen', 'play_status_html', 'saved_words', 'Player', 'player', 'still']
+__all__ = ['MOVE_KEYS', 'CRAFT_KEYS', 'ACTION_KEYS', 'SIGNS', 'SCREEN_MODULE', 'SCREEN_STYLE', 'key_map', 'key_table', 'Screen',
+           'play_status_html', 'saved_words', 'Player', 'player', 'still']
 
 # %% ../../nbs/widgets/play.ipynb #a2753e46
 MOVE_KEYS = {
@@ -44,8 +44,6 @@ MOVE_KEYS = {
     "0": "sleep",
     "e": "rest",
 }
-TIERS_OF_TOOLS = ("wood", "stone", "iron", "diamond")
-POTION_COLOURS = ("red", "green", "blue", "pink", "cyan", "yellow")
 
 # %% ../../nbs/widgets/play.ipynb #473193b5
 CRAFT_KEYS = {
@@ -54,8 +52,8 @@ CRAFT_KEYS = {
     "r": "place_stone",
     "p": "place_plant",
     "j": "place_torch",
-    **{str(i): f"make_{tier}_pickaxe" for i, tier in enumerate(TIERS_OF_TOOLS, 1)},
-    **{str(i): f"make_{tier}_sword" for i, tier in enumerate(TIERS_OF_TOOLS, 5)},
+    **{str(i): f"make_{tier}_pickaxe" for i, tier in enumerate(TIERS, 1)},
+    **{str(i): f"make_{tier}_sword" for i, tier in enumerate(TIERS, 5)},
     "y": "make_iron_armour",
     "u": "make_diamond_armour",
     "o": "make_arrow",

@@ -30,6 +30,7 @@ from craftax_nb.evaluation.prompting import (
 from ..lm.engines import Engine, EngineError
 from ..lm.prompt import observation_texts, prompt_versions, system_text
 from ..lm.recipe import Recipe
+from ..play.settings import CHOICES_BY_MODEL
 from ..play.wording import action_words, fill_prompt, play_prompts, read_prompt
 from ..probing.bases import load_states
 from ..runs.files import resolve, show_path
@@ -139,7 +140,7 @@ def _texts(self: PromptDesk, prompt: str) -> widgets.Widget:
     "The tab with the system text and the observation"
     versions = list(dict.fromkeys([prompt, *play_prompts(), *prompt_versions()]))
     self.version = widgets.Dropdown(options=versions, description="version", style={"description_width": "54px"})
-    self.choice = widgets.ToggleButtons(options=["score", "choose", "think"], style={"button_width": "auto"})
+    self.choice = widgets.ToggleButtons(options=CHOICES_BY_MODEL, style={"button_width": "auto"})
     self.system = _area("system text", 9)
     self.observation = _area("observation", 5)
     self.ask_button = widgets.Button(description="ask", tooltip="asks the language model", button_style="primary")

@@ -18,6 +18,7 @@ from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
 
 from .layout import ARMOUR, CLASSIC, CLASSIC_HELD, DARK, EMPTY, FULL, MATERIALS, POTIONS, REALS, ObsSpec
+from .names import PLAYER_SCALARS
 
 # %% auto #0
 __all__ = ['encode', 'active_ids', 'reals_of', 'scalar_features', 'decode', 'Unpacked', 'unpack']
@@ -74,13 +75,12 @@ def _full_scalars(state: FullState) -> dict:
     "The scalars of Craftax by name"
     inventory = state.inventory
     level = state.player_level
-    of_player = "health food drink energy mana xp dexterity strength intelligence direction".split()
     return {
         **{name: getattr(inventory, name) for name in [*MATERIALS, "books", "pickaxe", "sword", "bow"]},
         **{name: inventory.potions[i] for i, name in enumerate(POTIONS)},
         **{name: inventory.armour[i] for i, name in enumerate(ARMOUR)},
         **{f"armour_enchantment_{i}": state.armour_enchantments[i] for i in range(4)},
-        **{name: getattr(state, f"player_{name}") for name in of_player},
+        **{name: getattr(state, f"player_{name}") for name in PLAYER_SCALARS},
         "sword_enchantment": state.sword_enchantment,
         "bow_enchantment": state.bow_enchantment,
         "light": state.light_level,

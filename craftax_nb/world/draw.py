@@ -17,6 +17,7 @@ from PIL import Image
 
 from .codes import Unpacked, unpack
 from .layout import ARMOUR, CLASSIC, EMPTY, FULL, ObsSpec
+from .names import ATTRIBUTES, TIERS
 
 # %% auto #0
 __all__ = ['FILES', 'PLAYER', 'NIGHT', 'LUMINANCE', 'FULL_CELLS', 'CLASSIC_CELLS', 'PIECES', 'NUMBERLESS', 'GHOSTS', 'ALWAYS',
@@ -221,7 +222,7 @@ CLASSIC_CELLS = {
 PIECES = ("helmet", "chestplate", "pants", "boots")
 NUMBERLESS = {"bow", "sword", "pickaxe", "fireball", "iceball", *ARMOUR}  # cells without a number
 GHOSTS = {"food", "intelligence"}  # icons that upstream shows with the colours of their transparent pixels
-ALWAYS = {"dexterity", "strength", "intelligence"}  # cells with an icon even at 0
+ALWAYS = {*ATTRIBUTES}  # cells with an icon even at 0
 GLOWS = {"sword": "sword_enchantment", "arrows": "bow_enchantment"}  # a cell, and the scalar that makes it glow
 GLOWS |= {name: name.replace("armour", "armour_enchantment") for name in ARMOUR}
 LARGEST = {"sword": 4, "pickaxe": 4, "bow": 1, "fireball": 1, "iceball": 1, **dict.fromkeys(ARMOUR, 2)}
@@ -229,14 +230,14 @@ LARGEST = {"sword": 4, "pickaxe": 4, "bow": 1, "fireball": 1, "iceball": 1, **di
 
 def largest(spec: ObsSpec, name: str) -> int:
     "The largest value that its cell shows"
-    one_digit = spec is not FULL or name in ("floor", "xp", "dexterity", "strength", "intelligence")
+    one_digit = spec is not FULL or name in ("floor", "xp", *ATTRIBUTES)
     return LARGEST.get(name, 9 if one_digit else 99)
 
 # %% ../../nbs/world/draw.ipynb #c72f1b75
 def _icon(name: str, value: int) -> str | None:
     "The asset in a cell, None for an empty one"
     if name in ("sword", "pickaxe") and value:
-        return f"{('wood', 'stone', 'iron', 'diamond')[min(value, 4) - 1]}_{name}"
+        return f"{TIERS[min(value, 4) - 1]}_{name}"
     if name.startswith("armour") and value:
         return f"{('iron', 'diamond')[min(value, 2) - 1]}_{PIECES[int(name[-1])]}"
     return file_of(name) if (value or name in ALWAYS) and name != "floor" else None

@@ -15,6 +15,8 @@ from craftax.craftax_classic import constants as classic
 from craftax.craftax_classic.envs.craftax_state import EnvState as ClassicState
 from fastcore.basics import patch
 
+from .names import PLAYER_SCALARS, POTION_COLOURS, VITALS
+
 # %% auto #0
 __all__ = ['DARK', 'EMPTY', 'FLIGHTS', 'REALS', 'MATERIALS', 'POTIONS', 'ARMOUR', 'CLASSIC_TOOLS', 'CLASSIC_HELD', 'FULL_SCALARS',
            'CLASSIC_SCALARS', 'PROJECTILES', 'FULL_MOBS', 'CLASSIC_MOBS', 'FULL', 'CLASSIC', 'ObsSpec']
@@ -26,7 +28,7 @@ FLIGHTS = ("at rest", "up", "down", "left", "right")
 REALS = ("health", "light")  # the scalars that need a float32; all others are whole numbers
 
 MATERIALS = "wood stone coal iron diamond sapphire ruby sapling torches arrows".split()
-POTIONS = [f"potion_{colour}" for colour in "red green blue pink cyan yellow".split()]
+POTIONS = [f"potion_{colour}" for colour in POTION_COLOURS]
 ARMOUR = [f"armour_{i}" for i in range(4)]  # helmet, chestplate, pants, boots
 CLASSIC_TOOLS = "wood_pickaxe stone_pickaxe iron_pickaxe wood_sword stone_sword iron_sword".split()
 CLASSIC_HELD = ["wood", "stone", "coal", "iron", "diamond", "sapling", *CLASSIC_TOOLS]
@@ -36,7 +38,7 @@ FULL_SCALARS = {
     **dict.fromkeys(MATERIALS, "sqrt/10"),
     **{"books": "/2", "pickaxe": "/4", "sword": "/4", "sword_enchantment": "/1", "bow_enchantment": "/1", "bow": "/1"},
     **dict.fromkeys(POTIONS, "sqrt/10"),
-    **dict.fromkeys("health food drink energy mana xp dexterity strength intelligence".split(), "/10"),
+    **dict.fromkeys(PLAYER_SCALARS[:-1], "/10"),
     "direction": "one-hot",
     **dict.fromkeys(ARMOUR, "/2"),
     **{f"armour_enchantment_{i}": "/1" for i in range(4)},
@@ -45,7 +47,7 @@ FULL_SCALARS = {
 }
 CLASSIC_SCALARS = {
     **dict.fromkeys(CLASSIC_HELD, "/10"),
-    **dict.fromkeys("health food drink energy".split(), "/10"),
+    **dict.fromkeys(VITALS, "/10"),
     **{"direction": "one-hot", "light": "/1", "sleeping": "/1"},
 }
 

@@ -19,12 +19,13 @@ from craftax.craftax_classic import constants as classic
 
 from .env import World
 from .layout import ARMOUR, CLASSIC, CLASSIC_TOOLS, FULL, MATERIALS, POTIONS, ObsSpec
+from .names import ATTRIBUTES, NEEDS, TIERS, VITALS
 
 # %% auto #0
 __all__ = ['LADDERS', 'FULL_GROUPS', 'CLASSIC_GROUPS', 'HEADINGS', 'DIRECTIONS', 'SOLID', 'WATER', 'LAVA', 'LAND', 'PLAYER_SHOTS',
-           'ATTRIBUTES', 'SPELLS', 'RANGES', 'TIERS', 'EditError', 'as_numpy', 'stack', 'with_entry', 'unstack',
-           'blank_state', 'opened', 'name_id', 'tile_at', 'offset_of', 'Mob', 'mobs', 'stopped', 'floor_mobs', 'points',
-           'scalar_range', 'achievement_bounds']
+           'SPELLS', 'RANGES', 'EditError', 'as_numpy', 'stack', 'with_entry', 'unstack', 'blank_state', 'opened',
+           'name_id', 'tile_at', 'offset_of', 'Mob', 'mobs', 'stopped', 'floor_mobs', 'points', 'scalar_range',
+           'achievement_bounds']
 
 # %% ../../nbs/world/rules.ipynb #025066e7
 class EditError(ValueError):
@@ -76,7 +77,7 @@ def blank_state(
     shapes = jax.eval_shape(World(env_name).reset, key)  # traced once for this and for worlds
     state = jax.tree.map(lambda x: key if x.dtype == key.dtype else np.zeros(x.shape, x.dtype), shapes)
     grass = np.full_like(state.map, full.BlockType.GRASS.value)
-    needs = [f"player_{name}" for name in ("health", "food", "drink", "energy")]
+    needs = [f"player_{name}" for name in VITALS]
     nine = {name: np.asarray(9, getattr(state, name).dtype) for name in needs}
     middle = np.array(grass.shape[-2:], np.int32) // 2
     up = np.int32(full.Action.UP.value)
@@ -112,7 +113,7 @@ def _blank_floors(state):
         player_mana=np.int32(9),
         boss_timesteps_to_spawn_this_round=np.int32(full.BOSS_FIGHT_SPAWN_TURNS),
         **records,
-        **{f"player_{name}": np.int32(1) for name in ("dexterity", "strength", "intelligence")},
+        **{f"player_{name}": np.int32(1) for name in ATTRIBUTES},
     )
 
 # %% ../../nbs/world/rules.ipynb #3c645bb0
@@ -246,8 +247,6 @@ def floor_mobs(
     return tuple(spec.mob_names[i] for i in ids)
 
 # %% ../../nbs/world/rules.ipynb #b07816e6
-_NEEDS = ("food", "drink", "energy")  # all bounded by dexterity
-ATTRIBUTES = ("dexterity", "strength", "intelligence")
 SPELLS = ("fireball", "iceball")
 RANGES = {  # of the numbers of Craftax that nothing else bounds
     **dict.fromkeys([*MATERIALS, *POTIONS], (0, 99)),
@@ -276,7 +275,7 @@ def _most(state) -> dict[str, float]:
         "health": 8 + attribute["strength"],
         "mana": 6 + 3 * attribute["intelligence"],
         "xp": int(state.player_xp) + spare,
-        **{n: 7 + 2 * attribute["dexterity"] for n in _NEEDS},
+        **{n: 7 + 2 * attribute["dexterity"] for n in NEEDS},
         **{n: max(value, min(EnvParams().max_attribute, value + spare)) for n, value in attribute.items()},
         "sword_enchantment": 2 * bool(inventory.sword),
         "bow_enchantment": 2 * bool(inventory.bow),
@@ -307,16 +306,13 @@ def scalar_range(
 def _least_attribute(state, name: str) -> int:
     "The least value of an attribute that allows the needs that it bounds"
     need, base, slope = {
-        "dexterity": (max(int(getattr(state, f"player_{n}")) for n in _NEEDS), 7, 2),
+        "dexterity": (max(int(getattr(state, f"player_{n}")) for n in NEEDS), 7, 2),
         "strength": (float(state.player_health), 8, 1),
         "intelligence": (int(state.player_mana), 6, 3),
     }[name]
     return max(1, math.ceil((need - base) / slope))
 
 # %% ../../nbs/world/rules.ipynb #a33c0a47
-TIERS = ("wood", "stone", "iron", "diamond")
-
-
 def _lasting_full(state) -> dict[str, bool]:
     "Achievements of Craftax that leave a lasting trace: whether the state has it, which it has exactly if reached"
     inventory = state.inventory

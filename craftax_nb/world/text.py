@@ -12,7 +12,7 @@ import numpy as np
 
 from .codes import Unpacked, unpack
 from .layout import DARK, EMPTY, ObsSpec
-from .names import TEXT_FORMATS
+from .names import PLAYER_SCALARS, TEXT_FORMATS
 
 # %% auto #0
 __all__ = ['RENAMED', 'PLAIN', 'FLOORS', 'COUNTS', 'PLURALS', 'SINGULARS', 'TIER_WORDS', 'ARMOUR_WORDS', 'ENCHANTED',
@@ -229,7 +229,7 @@ def _belonging(
 
 # %% ../../nbs/world/text.ipynb #449bf18d
 NOT_CARRIED = {
-    *"health food drink energy mana xp dexterity strength intelligence direction".split(),
+    *PLAYER_SCALARS,
     *"light sleeping resting floor ladder_open boss_vulnerable".split(),
 }
 

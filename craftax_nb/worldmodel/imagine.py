@@ -19,11 +19,12 @@ from ..nets.rssm import features, mixed_log_probs
 from ..nets.twohot import twohot_mean, value_bins
 from ..nets.world_model import likeliest_codes
 from ..world.layout import ObsSpec
+from ..world.names import NEEDS
 from .dreamer import Observed, Sequences, carry_latents
 from .losses import divergence
 
 # %% auto #0
-__all__ = ['NEEDS', 'episode_sequence', 'held_along', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from',
+__all__ = ['episode_sequence', 'held_along', 'carry_episode', 'latents_at', 'surprise', 'Futures', 'imagine_from',
            'EpisodeHistory', 'imagine_futures', 'code_errors', 'compare_futures']
 
 # %% ../../nbs/worldmodel/imagine.ipynb #ff9338c6
@@ -178,9 +179,6 @@ def imagine_futures(
     return imagine_from(agent, observed.deter[step], observed.stoch[step], next_actions, key_imagine, samples)
 
 # %% ../../nbs/worldmodel/imagine.ipynb #444a93df
-NEEDS = ("food", "drink", "energy")
-
-
 def code_errors(
     predicted: np.ndarray,  # (..., width) uint8
     happened: np.ndarray,  # (..., width) uint8
