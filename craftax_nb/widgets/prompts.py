@@ -67,16 +67,13 @@ class PromptDesk(widgets.VBox):
         prompt: str = "play-1",  # the version to begin with: of `play_prompts`, of `prompt_versions`, or a .md file
         **options,  # fields of `DeskOptions`
     ):
-        options = DeskOptions(**options)
+        self.options = DeskOptions(**options)
         self.dataset = dataset
         self.engine = engine
         self.recipe = recipe
-        self.text_format = options.text_format
         self.world = World(dataset.env_name)
-        self.folder = options.folder
-        self.answer_tokens = options.answer_tokens
         self.golden = golden_states(dataset)
-        self.saved = _saved_states(options.suite, dataset)
+        self.saved = _saved_states(self.options.suite, dataset)
         self.shift = None
         self.answer = None
         self.quiet = False
@@ -235,7 +232,7 @@ def _edited(self: PromptDesk) -> None:
 @patch
 def _describe(self: PromptDesk) -> None:
     "Writes the state's own text into the box, and takes the last answer away"
-    self.observation.value = observation_texts(self.editing.codes[None], self.text_format)[0]
+    self.observation.value = observation_texts(self.editing.codes[None], self.options.text_format)[0]
     self.answer = None
     edits = f"edited: {'; '.join(self.editing.edits)}" if self.editing.edits else ""
     recorded = f"recorded action: {self.state.action.replace('_', ' ')}" if self.state.action else ""
@@ -266,13 +263,13 @@ def _version_text(self: PromptDesk, version: str) -> str:
 @patch
 def _filled(self: PromptDesk, text: str) -> str:
     "A system text as the model reads it"
-    return fill_prompt(text, self.world, self.text_format, self.choice.value)
+    return fill_prompt(text, self.world, self.options.text_format, self.choice.value)
 
 # %% ../../nbs/widgets/prompts.ipynb #9393d04a
 @patch
 def _ask(self: PromptDesk, system: str, observation: str) -> PromptAnswer:
     "Asks the language model once"
-    settings = (self.text_format, self.choice.value, self.answer_tokens)
+    settings = (self.options.text_format, self.choice.value, self.options.answer_tokens)
     return ask_prompt(self.engine, self.world, system, observation, *settings)
 
 # %% ../../nbs/widgets/prompts.ipynb #65bbeaca
@@ -289,7 +286,7 @@ def ask_model(self: PromptDesk) -> None:
 @patch
 def _answer_html(self: PromptDesk, answer: PromptAnswer) -> Markup:
     "The model's written answer, and the action that is read from it"
-    words = action_words(self.world, self.text_format)
+    words = action_words(self.world, self.options.text_format)
     read = f"read as: {words[answer.action]}" if answer.action >= 0 else f"can't be read: {answer.failure}"
     text = tag("span", answer.text.strip() or "(nothing)", class_="craftax-written")
     return tag("div", tag("b", "answer "), text, tag("div", read, style="opacity:.75"), class_="craftax-values")
@@ -347,7 +344,7 @@ def keep(self: PromptDesk) -> None:
     "Writes the system text into a new file, which becomes the version that is shown"
     if not (name := self.name.value.strip().removesuffix(".md")):
         raise ValueError("name is empty: give the new version a name, for example play-2")
-    file = show_path(new_prompt(resolve(self.folder) / f"{name}.md", self.system.value))
+    file = show_path(new_prompt(resolve(self.options.folder) / f"{name}.md", self.system.value))
     text = self.system.value
     self.version.options = (*self.version.options, file)
     self.version.value = file
@@ -359,7 +356,7 @@ def keep(self: PromptDesk) -> None:
 @patch
 def try_states(self: PromptDesk) -> None:
     "Asks about the kept states with the system text in the box, and with the version it began from"
-    texts = observation_texts(np.stack([state.codes for state in self.golden]), self.text_format)
+    texts = observation_texts(np.stack([state.codes for state in self.golden]), self.options.text_format)
     before = self._version_text(self.version.value)
     total = 2 * len(texts)
 
