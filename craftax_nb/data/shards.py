@@ -76,7 +76,9 @@ class EpisodeWriter:
         policy: dict,  # who plays: job, run, ...; kept in every shard
         resume_step: int | None = None,  # go on from `commit(resume_step)`
     ):
-        self.folder, self.world, self.policy = resolve(folder), world, policy
+        self.folder = resolve(folder)
+        self.world = world
+        self.policy = policy
         self.running: list[list[dict]] | None = None  # per environment, the pieces of its running episode
         self.headless: list[bool] = []  # per environment, whether its running episode began before the collection
         self.dropped = np.zeros(2, int)  # such episodes and their steps, since the last shard
@@ -98,7 +100,8 @@ def add(
     rollout = {name: np.asarray(x) for name, x in rollout.items()}
     first, last = rollout.pop("first"), rollout["terminated"] | rollout["truncated"]
     if self.running is None:
-        self.running, self.headless = [[] for _ in range(last.shape[1])], [False] * last.shape[1]
+        self.running = [[] for _ in range(last.shape[1])]
+        self.headless = [False] * last.shape[1]
     for env in range(last.shape[1]):
         start = 0
         for end in [*(np.flatnonzero(last[:, env]) + 1), len(last)]:
@@ -166,7 +169,8 @@ def _restore(self: EpisodeWriter, step: int) -> None:
         if ShardRecord.read(shard / "shard.json").step > step or shard.name.endswith("-cut"):
             remove_whole(shard)
     columns = _read_running(self.folder / f"running-{step:09d}.npz", step)
-    self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
+    self.headless = columns.pop("headless").tolist()
+    self.dropped = columns.pop("dropped")
     self.running = [[] for _ in self.headless]
     for key, column in columns.items():
         env, _, name = key.partition(".")

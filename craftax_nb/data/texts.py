@@ -40,8 +40,8 @@ def add_texts(
     "Writes the texts of every state, after the last steps too, beside the codes; ValueError for an unknown format"
     if text_format not in TEXT_FORMATS:
         raise ValueError(f"text format {text_format!r} is unknown; there are {', '.join(TEXT_FORMATS)}")
-    written = [(shard / f"text-{text_format}" / "text.json").exists() for shard in data.shards]
-    missing = np.flatnonzero(~np.array(written)).tolist()
+    complete = [(shard / f"text-{text_format}" / "text.json").exists() for shard in data.shards]
+    missing = np.flatnonzero(~np.array(complete)).tolist()
     for shard in missing:
         codes = np.load(data.shards[shard] / "codes.npy", mmap_mode="r")
         with whole_folder(data.shards[shard] / f"text-{text_format}") as new:
@@ -54,7 +54,8 @@ def add_texts(
 # %% ../../nbs/data/texts.ipynb #39164a7f
 def _write_texts(folder: Path, codes: np.ndarray, text_format: str, block: int) -> int:
     "Writes the texts of a shard, and where each ends; returns their bytes"
-    ends, last = [], 0
+    ends = []
+    last = 0
     with (folder / "utf8.bin").open("wb") as file:
         for start in range(0, len(codes), block):
             texts = [text.encode() for text in describe(codes[start : start + block], text_format)]
@@ -74,7 +75,8 @@ class Texts:
         text_format: str = "filtered",
         spot_checks: int = 8,  # states a shard that are described anew and compared
     ):
-        self.data, self.text_format = data, text_format
+        self.data = data
+        self.text_format = text_format
         folders = [shard / f"text-{text_format}" for shard in data.shards]
         for folder, metadata in zip(folders, data.metadata, strict=True):
             _check_folder(folder, metadata, text_format)

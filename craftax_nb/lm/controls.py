@@ -66,9 +66,9 @@ def make_control(
         raise RecipeError(f"dim is {dim}, but the hidden states have {hidden.shape[1]} numbers: give at least as many")
     from safetensors.numpy import save_file
 
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(hidden))[:MOST_VECTORS])
-    vectors = np.zeros((len(chosen), dim), np.float32)
-    vectors[:, : hidden.shape[1]] = hidden[chosen]
+    rows = np.sort(np.random.default_rng(seed).permutation(len(hidden))[:MOST_VECTORS])
+    vectors = np.zeros((len(rows), dim), np.float32)
+    vectors[:, : hidden.shape[1]] = hidden[rows]
     record = _ControlRecord(kind=kind, seed=seed, dim=dim, source=source.to_dict(), dataset_hash=dataset_hash)
     with whole_folder(folder) as new:
         save_file({"vectors": vectors}, new / "vectors.safetensors")
@@ -109,7 +109,9 @@ class Control(Labeller):
             where = f"the control in {show_path(folder)}"
             require_same(recipe, self.recipe, "the given recipe", where, ignore=("cadence",))
             self.recipe = recipe
-        self.kind, self.seed, self.dim = record.kind, record.seed, record.dim
+        self.kind = record.kind
+        self.seed = record.seed
+        self.dim = record.dim
         self._vectors = load_file(folder / "vectors.safetensors")["vectors"]
         self._mean = self._vectors.mean(0, dtype=np.float64)
         needs_source = self.kind == "padded" and open_source is not None
@@ -120,7 +122,8 @@ class Control(Labeller):
         keys: list[bytes],  # `text_key` of each text
     ) -> np.ndarray:  # (n, dim) float32
         "The vectors of texts by their keys, for every kind but `padded`, whose vectors need the texts"
-        numbers, n = _numbers(keys), len(self._vectors)
+        numbers = _numbers(keys)
+        n = len(self._vectors)
         if self.kind == "shuffled":
             return self._vectors[[(x ^ self.seed) % n for x in numbers]]
         if self.kind == "constant":

@@ -51,7 +51,9 @@ def _model_fields(recipe: Recipe) -> tuple[dict, str]:  # fields of a recipe, an
 
     folder = model_folder(recipe.model)
     config = AutoConfig.from_pretrained(folder)
-    tower, prompt_hash, edition = tower_config(config), "", revision(recipe.model, folder)
+    tower = tower_config(config)
+    prompt_hash = ""
+    edition = revision(recipe.model, folder)
     if tower:
         from craftax_nb.lm.towers import frame_settings, require_tower_recipe
 
@@ -142,11 +144,11 @@ check_texts = (
 
 
 def deviation(
-    got: np.ndarray,  # (n, width)
-    wanted: np.ndarray,  # (n, width), by a plain forward pass
+    hidden: np.ndarray,  # (n, width)
+    expected: np.ndarray,  # (n, width), by a plain forward pass
 ) -> float:
-    "The largest difference of two rows' components, in parts of the wanted row's largest component"
-    return float((np.abs(got - wanted).max(1) / np.abs(wanted).max(1)).max())
+    "The largest difference of two rows' components, in parts of the expected row's largest component"
+    return float((np.abs(hidden - expected).max(1) / np.abs(expected).max(1)).max())
 
 # %% ../../nbs/lm/extract.ipynb #27421399
 NOISE = dict(
@@ -165,14 +167,14 @@ def noise_bound(
 
 # %% ../../nbs/lm/extract.ipynb #bf0ce945
 def noise_shares(
-    got: np.ndarray,  # (n, vectors * width)
-    wanted: np.ndarray,  # (n, vectors * width), by a plain forward pass
+    hidden: np.ndarray,  # (n, vectors * width)
+    expected: np.ndarray,  # (n, vectors * width), by a plain forward pass
     vectors: int = 1,
 ) -> np.ndarray:  # (n, vectors); two unrelated states are 2 apart on average
-    "How far each vector is from the wanted one: the squared distance, in parts of the variance over the states"
-    got, wanted = (x.reshape(len(x), vectors, -1).astype(np.float64) for x in (got, wanted))
-    variance = ((wanted - wanted.mean(0)) ** 2).sum(-1).sum(0) / max(1, len(wanted) - 1)
-    return ((got - wanted) ** 2).sum(-1) / np.maximum(variance, 1e-30)
+    "How far each vector is from the expected one: the squared distance, in parts of the variance over the states"
+    hidden, expected = (x.reshape(len(x), vectors, -1).astype(np.float64) for x in (hidden, expected))
+    variance = ((expected - expected.mean(0)) ** 2).sum(-1).sum(0) / max(1, len(expected) - 1)
+    return ((hidden - expected) ** 2).sum(-1) / np.maximum(variance, 1e-30)
 
 # %% ../../nbs/lm/extract.ipynb #eecff7a2
 class ExtractorError(RuntimeError):
@@ -194,8 +196,11 @@ class Extractor(Labeller):
     ):
         from transformers import AutoConfig, AutoTokenizer
 
-        self.recipe, self.threads, folder = resolve_recipe(recipe), threads, model_folder(recipe.model)
-        self.tokenizer, self._config = AutoTokenizer.from_pretrained(folder), AutoConfig.from_pretrained(folder)
+        self.recipe = resolve_recipe(recipe)
+        self.threads = threads
+        folder = model_folder(recipe.model)
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self._config = AutoConfig.from_pretrained(folder)
         self.template = None
         if not is_encoder(self._config):
             self.template = render(self.tokenizer, self.recipe.prompt, self.recipe.thinking)
@@ -241,15 +246,15 @@ def _tokenise(self: Extractor, texts: list[str]) -> Tokens:
 def generate(self: Extractor, texts: list[str], at_once: int = 256) -> list[list[int]]:  # token ids
     "The model's continuations of the texts' prompts; those that are kept already are not generated again"
     keys = [text_key(x) for x in texts]
-    known = self.continuations.get(keys)
-    missing = list({k: x for k, x in zip(keys, texts) if k not in known}.items())
+    continuations = self.continuations.get(keys)
+    missing = list({k: x for k, x in zip(keys, texts) if k not in continuations}.items())
     for i in range(0, len(missing), at_once):
         new_keys, new_texts = zip(*missing[i : i + at_once])
         ids = self.backend.generate(self.tokens(new_texts), self.recipe.generated_tokens)
         new = dict(zip(new_keys, ids))
         self.continuations.add(new)
-        known |= new
-    return [known[k] for k in keys]
+        continuations |= new
+    return [continuations[k] for k in keys]
 
 # %% ../../nbs/lm/extract.ipynb #a1c24719
 @patch
@@ -274,13 +279,15 @@ def check(
     texts: list[str] = (),  # of the data that are to be labelled; below 4 distinct ones, made-up ones are added
 ):
     "Compares a few vectors with those of a plain transformers forward; raises ExtractorError when they differ"
-    recipe, texts = self.recipe, list(dict.fromkeys(texts))
+    recipe = self.recipe
+    texts = list(dict.fromkeys(texts))
     if len(texts) < 4:
         texts = list(dict.fromkeys([*texts, *_made_up_texts(recipe)]))
     tokens = self.tokens(texts)
     if recipe.generated_tokens:
         tokens = tokens.continued(self.backend.generate(tokens, min(16, recipe.generated_tokens)))
-    vectors, (lm, model) = self.backend.encode(tokens, recipe), self._plain_model()
+    vectors = self.backend.encode(tokens, recipe)
+    (lm, model) = self._plain_model()
     with torch_threads(self.threads):
         _refuse_if_off(recipe, noise_bound(recipe, tokens), vectors, *_plain_and_shifted(model, tokens, recipe))
         if recipe.generated_tokens:
@@ -317,20 +324,20 @@ def _plain_and_shifted(model, tokens: Tokens, recipe: Recipe) -> list[np.ndarray
     return [np.stack(column) for column in zip(*rows)]
 
 # %% ../../nbs/lm/extract.ipynb #5cb40619
-def _refuse_if_off(recipe: Recipe, bound: float, got: np.ndarray, wanted: np.ndarray, *shifted: np.ndarray):
-    "Raises ExtractorError where vectors differ from the wanted ones by more than rounding"
-    distances = [float(((got.astype(np.float64) - x) ** 2).sum()) for x in (wanted, *shifted)]
+def _refuse_if_off(recipe: Recipe, bound: float, hidden: np.ndarray, expected: np.ndarray, *shifted: np.ndarray):
+    "Raises ExtractorError where vectors differ from the expected ones by more than rounding"
+    distances = [float(((hidden.astype(np.float64) - x) ** 2).sum()) for x in (expected, *shifted)]
     if min(distances) < distances[0]:
         nearer = f"nearer to those of one position off than to those of the positions {recipe.positions!r}"
         _refuse(f"vectors {nearer}", recipe)
-    shares = noise_shares(got, wanted, recipe.vectors)
+    shares = noise_shares(hidden, expected, recipe.vectors)
     if wrong := int((~(shares <= bound)).any(1).sum()):
-        off = f"{shares.max():.2g} of the variance over {len(got)} states, in {wrong} of them (expected {bound:.2g})"
+        off = f"{shares.max():.2g} of the variance over {len(hidden)} states, in {wrong} of them (expected {bound:.2g})"
         _refuse(f"vectors that are off by {off}; should it be rounding, take float32", recipe)
-    for shift in range(1, len(got)):
-        other = np.roll(wanted, shift, 0)
-        swapped = noise_shares(got, other, recipe.vectors) < shares
-        if (swapped & (noise_shares(wanted, other, recipe.vectors) > 4 * np.median(shares))).any():
+    for shift in range(1, len(hidden)):
+        other = np.roll(expected, shift, 0)
+        swapped = noise_shares(hidden, other, recipe.vectors) < shares
+        if (swapped & (noise_shares(expected, other, recipe.vectors) > 4 * np.median(shares))).any():
             _refuse("vectors nearer to those of other states than to those of their own", recipe)
 
 # %% ../../nbs/lm/extract.ipynb #a1e799b3
@@ -345,8 +352,8 @@ def _refuse_if_not_greedy(recipe: Recipe, lm, tokens: Tokens):
     bound = 1e-4 if recipe.dtype == "float32" else 5e-2  # of the largest logit
     for i, (ids, generated) in enumerate(zip(tokens.ids, tokens.generated)):
         logits = lm(**tokens.inputs(i, lm.device)).logits[0, -generated - 1 : -1].float()
-        chosen = logits[torch.arange(generated), ids[-generated:]]
-        behind = (logits.max(-1).values - chosen) / logits.abs().max()
+        logit = logits[torch.arange(generated), ids[-generated:]]
+        behind = (logits.max(-1).values - logit) / logits.abs().max()
         if behind.max() > bound:
             raise ExtractorError(
                 f"a generated token is not the likeliest one by a plain transformers forward of {recipe.model} "

@@ -48,10 +48,10 @@ class LocalLabeller(Labeller):
 @patch
 def encode(self: LocalLabeller, texts: list[str]) -> np.ndarray:  # (n, dim) float32
     "Hidden states of texts; each distinct one is computed once"
-    known = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
-    if new := [text for text in dict.fromkeys(texts) if text not in known]:
-        known.update(zip(new, self.extractor.encode(new)))
+    vectors = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
+    if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
+        vectors.update(zip(new, self.extractor.encode(new)))
         self.computed += len(new)
     for text in texts:  # the last text of a call is the last to be forgotten
-        self._vectors[text] = known[text]
-    return np.stack([known[text] for text in texts]) if len(texts) else np.zeros((0, self.dim), np.float32)
+        self._vectors[text] = vectors[text]
+    return np.stack([vectors[text] for text in texts]) if len(texts) else np.zeros((0, self.dim), np.float32)

@@ -149,7 +149,8 @@ def observation_texts(
         return texts
     if past.shape[1:] != codes.shape:
         raise ValueError(f"past has shape {past.shape}, expected (k, {', '.join(map(str, codes.shape))})")
-    exists, earlier = past.any(-1), [describe(x, text_format) for x in past]
+    exists = past.any(-1)
+    earlier = [describe(x, text_format) for x in past]
 
     def past_texts(i):
         return [earlier[j][i] for j in range(len(past)) if exists[j, i]]
@@ -168,7 +169,9 @@ def made_up_codes(
     seed: int = 0,
 ) -> np.ndarray:  # (n, width) uint8
     "Codes of made-up states, the same for the same seed"
-    rng, part, codes = np.random.RandomState(seed), spec.slices, np.zeros((n, spec.width), np.uint8)
+    rng = np.random.RandomState(seed)
+    part = spec.slices
+    codes = np.zeros((n, spec.width), np.uint8)
 
     def some(name, high, share):
         shape = (n, part[name].stop - part[name].start)
@@ -312,7 +315,8 @@ def tokenise(
     if not all(texts):
         raise ValueError("an observation's text is empty")
     encoded = tokenizer([template.fill(x) for x in texts], add_special_tokens=False, return_offsets_mapping=True)
-    cut, ids = len(template.before), [list(row) for row in encoded["input_ids"]]
+    cut = len(template.before)
+    ids = [list(row) for row in encoded["input_ids"]]
     places = [_places(text, cut, offsets) for text, offsets in zip(texts, encoded["offset_mapping"])]
     prefix = list(tokenizer(template.before, add_special_tokens=False)["input_ids"])
     return Tokens(ids, [start for start, _ in places], prefix, [spans for _, spans in places], [0] * len(ids))

@@ -210,7 +210,7 @@ class Readings(NamedTuple):
     "The outputs of all heads for a latent's features"
 
     reward: jax.Array  # (..., bins) logits of the reward received together with the observation
-    goes_on: jax.Array  # (...,) logit that the episode goes on
+    not_done: jax.Array  # (...,) logit that the episode goes on
     policy: jax.Array  # (..., actions) log-probabilities
     value: jax.Array  # (..., bins) logits
 

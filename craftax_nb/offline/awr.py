@@ -69,7 +69,7 @@ class AWR:
     "Advantage-weighted regression (Peng et al. 2019)"
 
     kind: ClassVar[str] = "awr"
-    heads: ClassVar[tuple] = ()  # no trunks beside actor and critic
+    heads: ClassVar[tuple] = ()  # no trunks but actor and critic
     targets: ClassVar[bool] = True  # the loss takes returns
     beta: float = 1.0  # temperature, in deviations of the advantage
     max_weight: float = 20.0  # upper clip of a weight
@@ -93,7 +93,7 @@ class AWR:
         return loss, metrics | weight_metrics(advantages, weights, self.max_weight)
 
     def check(self, steps: int) -> None:
-        "Raises `ValueError` where a run of so many gradient steps would never train the actor"
+        "Raises `ValueError` where a run of that many gradient steps would never train the actor"
         if steps <= self.critic_steps:
             raise ValueError(
                 f"steps is {steps}, but an iteration begins with critic_steps {self.critic_steps}, "

@@ -65,11 +65,11 @@ def held_out_of(
     if not dataset.known_as(trained_on):
         raise ValueError(
             f"the checkpoint was trained on data set {trained_on}, {show_path(dataset.folder)} is {dataset.hash}, "
-            "so nothing says which of its episodes were held out; give the data set that it was trained on"
+            "so it isn't known which of its episodes were held out; give the data set that it was trained on"
         )
     if missing := {"holdout", "order_seed"} - set(parameters):
         raise ValueError(
-            f"the checkpoint's parameters lack {min(missing)}, so nothing says which episodes were held out; "
+            f"the checkpoint's parameters lack {min(missing)}, so it isn't known which episodes were held out; "
             f"train it again"
         )
     return split_episodes(dataset.num_episodes, parameters["holdout"], parameters["order_seed"])[1]

@@ -61,12 +61,12 @@ class BC:
     "Behaviour cloning"
 
     kind: ClassVar[str] = "bc"
-    heads: ClassVar[tuple] = ()  # trunks beside actor and critic
+    heads: ClassVar[tuple] = ()  # trunks besides actor and critic
     targets: ClassVar[bool] = True  # whether the loss takes returns
     iteration: int = 1000  # steps between computations of the returns
 
     def check(self, steps: int) -> None:
-        "Raises `ValueError` where so many gradient steps are too few; any number is enough here"
+        "Raises `ValueError` where that many gradient steps are too few; any number is enough here"
 
     def loss(
         self,

@@ -45,7 +45,7 @@ class Settings:
     lr: float = 3e-4  # Adam's learning rate, the same for every trunk
     gamma: float = 0.99  # discount factor
     td_lambda: float = 0.95  # of the critic's targets; 1: returns-to-go
-    held_out_states: int = 4096  # at most so many transitions are used for held-out metrics
+    held_out_states: int = 4096  # at most this many transitions are used for held-out metrics
     order_seed: int = 0  # of the order of transitions, which all seeds share
     precision: str = "float32"  # or "bfloat16": mixed precision
     compiled: bool = False  # torch.compile the trunks; of use on a GPU

@@ -256,10 +256,10 @@ def finish(self: OfflineTrainee) -> Path:
 def train_offline(
     learner: Learner,
     run: Run,  # one that was interrupted continues from its newest checkpoint
-    steps: int,  # gradient steps in all
+    steps: int,  # gradient steps, those before a resume included
     schedule: Schedule = Schedule(log_every=100, checkpoint_every=1000),
     dtype: str = "float32",  # of the stored weights
-    patience: int = 0,  # stop when the held-out log-likelihood has not improved for so many steps; 0: never
+    patience: int = 0,  # stop when the held-out log-likelihood has not improved for this many steps; 0: never
 ) -> Path:  # the last checkpoint
     "Trains with `training.driver`; ValueError where `steps` or `patience` make no sense"
     check_learner(learner, steps, patience)

@@ -23,7 +23,15 @@ from ..nets.spec import safe_std
 from .engine import Envs, rollout_step
 from .hidden import HiddenStore
 from .policy import NetworkPolicy
-from .questions import SEGMENT, EnvsHidden, QuestionTimes, after_step, answered, asked, question_times
+from craftax_nb.play.questions import (
+    SEGMENT,
+    EnvsHidden,
+    QuestionTimes,
+    after_answer,
+    after_question,
+    after_step,
+    question_times,
+)
 from .types import Record
 from ..world.env import World
 
@@ -203,8 +211,8 @@ class _LiveRollout:
         envs = envs._replace(hidden=self._first(envs.hidden, key_mask))
         times = question_times(self.settings.cadence)
         self.play = partial(_play, times=times, **static)
-        begin = partial(_begin, times=times, num_steps=num_steps, **static)
-        self.playing, self.pause = begin(policy, self.table.products, envs, key_play)
+        start = partial(_begin, times=times, num_steps=num_steps, **static)
+        self.playing, self.pause = start(policy, self.table.products, envs, key_play)
         awaiting = np.asarray(envs.hidden.awaiting)
         if self.store.pending is None and awaiting.any():
             self.store.pending = self._ask(awaiting)  # the run continues from a checkpoint: the model is asked again
@@ -234,7 +242,7 @@ def _ask(self: _LiveRollout, envs: np.ndarray) -> tuple[np.ndarray, Future]:
     "Asks the model, in the store's thread, about some environments; (which, the future of their numbers in the store)"
     codes = np.asarray(self.pause.question_codes)[envs]
     past = np.moveaxis(np.asarray(self.pause.question_past)[envs], 1, 0) if self.store.history else None
-    return envs, self.store.thread.submit(self.store.ask, codes, past)
+    return envs, self.store.thread.submit(self.store.numbers_of, codes, past)
 
 # %% ../../nbs/play/live_rollout.ipynb #db070247
 @patch
@@ -243,7 +251,7 @@ def put_questions(self: _LiveRollout) -> None:
     due = np.asarray(self.pause.due)
     if due.any():
         self.store.pending = self._ask(due)
-        self.update(asked)
+        self.update(after_question)
 
 # %% ../../nbs/play/live_rollout.ipynb #19febf16
 @patch
@@ -254,7 +262,7 @@ def take_answers(self: _LiveRollout) -> None:
         self.store.pending = None
         row = np.zeros(len(envs), np.int32)
         row[envs] = self.table.add(self.store.take(future.result()))
-        self.update(answered, row, envs)
+        self.update(after_answer, row, envs)
 
 # %% ../../nbs/play/live_rollout.ipynb #64f8dbf3
 @patch
@@ -304,7 +312,8 @@ def take_moments(
     weight = np.bincount(np.asarray(record.hidden_row).ravel(), minlength=len(rows))
     mean = np.average(rows, axis=0, weights=weight)
     std = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
-    store.mean, store.std = mean.astype(np.float32), safe_std(std)
+    store.mean = mean.astype(np.float32)
+    store.std = safe_std(std)
 
 # %% ../../nbs/play/live_rollout.ipynb #b7bd560d
 def live_recipe(store: HiddenStore, settings: HiddenSettings) -> Recipe | None:
@@ -316,7 +325,8 @@ def hidden_metrics(record: Record, store: HiddenStore, before: tuple[int, int, f
     "Metrics of an update: states asked about, new texts, the model's seconds, rows of the table, mean age"
     now = np.subtract(asked_so_far(store), before)
     names = ("questions", "texts_read", "model_seconds")
-    rows, age = np.asarray(record.hidden_table.count).max(), np.asarray(record.hidden_age).mean()
+    rows = np.asarray(record.hidden_table.count).max()
+    age = np.asarray(record.hidden_age).mean()
     return dict(zip(names, map(float, now), strict=True)) | {"hidden_rows": float(rows), "hidden_age": float(age)}
 
 

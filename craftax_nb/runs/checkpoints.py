@@ -88,8 +88,8 @@ def run_checkpoints(run_dir: str | Path) -> list[Path]:  # oldest first
 def trained_on(run_dir: Path) -> dict:  # dataset and recipe; {} without a checkpoint
     "Hashes of the data set and the recipe that a run's newest checkpoint was trained on"
     try:
-        about = read_json(run_checkpoints(run_dir)[-1] / "agent.json")
-        return {"dataset": about.get("dataset_hash", ""), "recipe": (about.get("recipe") or {}).get("hash", "")}
+        agent = read_json(run_checkpoints(run_dir)[-1] / "agent.json")
+        return {"dataset": agent.get("dataset_hash", ""), "recipe": (agent.get("recipe") or {}).get("hash", "")}
     except (IndexError, OSError, ValueError):
         return {}
 
@@ -158,8 +158,8 @@ def check_checkpoint(folder: Path) -> str:  # "" if it looks complete, else what
     for name, checksum in agent.files.items():
         if not (folder / name).is_file():
             return f"{name} is missing"
-        if (size := str((folder / name).stat().st_size)) != (listed := checksum.partition("-")[0]):
-            return f"{name} is damaged: it has {size} bytes, agent.json lists {listed}"
+        if (size := str((folder / name).stat().st_size)) != (expected_size := checksum.partition("-")[0]):
+            return f"{name} is damaged: it has {size} bytes, agent.json lists {expected_size}"
     return ""
 
 # %% ../../nbs/runs/checkpoints.ipynb #69951ba2

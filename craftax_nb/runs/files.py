@@ -256,11 +256,11 @@ def remove_whole(path: str | Path) -> None:
     "Removes a file or a folder, if it is there; a kill meanwhile leaves it as it was, or removed, never a part of it"
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
-        gone = path.with_name(f".{path.name}.tmp-gone-{_writer()}")
-        _discard(gone)
-        path.rename(gone)
+        removal = path.with_name(f".{path.name}.tmp-removal-{_writer()}")
+        _discard(removal)
+        path.rename(removal)
         sync_path(path.parent)
-        shutil.rmtree(gone, ignore_errors=True)  # what stays, as on NFS where a file is open, is a leftover
+        shutil.rmtree(removal, ignore_errors=True)  # what stays, as on NFS where a file is open, is a leftover
     else:
         path.unlink(missing_ok=True)
 
@@ -284,7 +284,10 @@ class CrashPoints:
         self,
         at: int,  # counted from 0; -1: never, the calls are only counted
     ):
-        self.at, self.count, self.calls, self.numbers = at, 0, {}, itertools.count()
+        self.at = at
+        self.count = 0
+        self.calls = {}
+        self.numbers = itertools.count()
 
     def __enter__(self):
         self.calls = {name: getattr(os, name) for name in self.NAMES}

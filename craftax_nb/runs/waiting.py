@@ -22,24 +22,29 @@ def print_error(line: str):
 
 # %% ../../nbs/runs/waiting.ipynb #6cabe984
 class Waiting:
-    "Prints a line every so often about what a program waits for, since when, and what to look at"
+    "Prints a line now and then: what a program waits for, since when, and what to look at"
 
-    first, every = 30.0, 30.0  # seconds before the first line, and from each line to the next
+    first = 30.0
+    every = 30.0  # seconds before the first line, and from each line to the next
 
     def __init__(
         self,
         what: str | Callable[[], str],  # a function is asked when a line is due
-        look: str | Callable[[], str],  # what somebody can look at or do
+        advice: str | Callable[[], str],  # what somebody can look at or do
         report: Callable[[str], None] = print_error,  # called with a line
         first: float | None = None,  # seconds; None: the class's
     ):
-        self.what, self.look, self.report = what, look, report
+        self.what = what
+        self.advice = advice
+        self.report = report
         self.first = self.first if first is None else first
         self.over()
 
     def over(self):
         "Starts the time anew, after the thing that was waited for has come"
-        self.since, self.lines, self._began = time.time(), 0, time.monotonic()
+        self.since = time.time()
+        self.lines = 0
+        self._began = time.monotonic()
         self._next = self._began + self.first
 
     @property
@@ -51,16 +56,17 @@ class Waiting:
 @patch
 def sentence(self: Waiting) -> str:
     "The line: what the program waits for, since when, and what to look at"
-    what, look = (x() if callable(x) else x for x in (self.what, self.look))
+    what, advice = (x() if callable(x) else x for x in (self.what, self.advice))
     since = time.strftime("%H:%M:%S", time.localtime(self.since))
-    return f"waiting for {what}: {self.seconds:.0f} s so far, since {since}; {look}"
+    return f"waiting for {what}: {self.seconds:.0f} s so far, since {since}; {advice}"
 
 
 @patch
 def __call__(self: Waiting):
     "Reports if a line is due"
     if time.monotonic() >= self._next:
-        self._next, self.lines = time.monotonic() + self.every, self.lines + 1
+        self._next = time.monotonic() + self.every
+        self.lines = self.lines + 1
         self.report(self.sentence())
 
 # %% ../../nbs/runs/waiting.ipynb #b0925d63

@@ -3,8 +3,8 @@
 > Does a language model help? A comparison that is written down before it runs, its arms and controls, its gates and its
 report
 
-A study is stages of sweeps of the other jobs. What is planned stands in `protocol.json` before anything runs;
-everything else is called exploratory.
+A study is stages of sweeps of the other jobs. The plan is written to `protocol.json` before anything runs; everything
+else is called exploratory.
 
 ## Reading order
 

@@ -2,7 +2,7 @@
 
 > One driver for every learner: PPO, DreamerV3, the offline algorithms, language models
 
-A learner says what an update is, what its state is, and what there is to log. The driver resumes, stops, logs,
+A learner states what an update is, what its state is, and what there is to log. The driver resumes, stops, logs,
 measures, saves and reports. No room has a training loop of its own; TRL's trainer, which brings one, is the exception
 (`tuning.trl`).
 

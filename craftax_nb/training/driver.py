@@ -140,7 +140,7 @@ def done(self: _Training) -> bool:
 # %% ../../nbs/training/driver.ipynb #e4e019ef
 @patch
 def due(self: _Training, every: int) -> bool:
-    "Whether the last update is one of every so many"
+    "Whether something is due that comes after every `every` updates"
     return bool(every) and self.trainee.step // self.trainee.steps_per_update % every == 0
 
 # %% ../../nbs/training/driver.ipynb #096c5969
@@ -184,7 +184,7 @@ def report(self: _Training, rate: dict[str, float], last: bool) -> None:
 def train(
     trainee: Trainee,
     run: Run,  # where everything goes; one that was interrupted continues from its newest checkpoint
-    steps: int,  # in all, as the trainee counts them
+    steps: int,  # to the end of the run, as the trainee counts them
     schedule: Schedule = Schedule(),
 ) -> Any:  # what the trainee's `finish` returns
     "Trains until `steps`; a stop signal writes a checkpoint and ends the notebook cleanly"

@@ -46,7 +46,7 @@ def load_trainer(
     "The trainer's state of a checkpoint; DamagedState without one, ValueError for another network or num_envs"
     state = folder / TRAINER
     if not (state / "state.safetensors").exists():
-        raise DamagedState(f"{folder.name} has no trainer state to go on from; the newest two of a run have one")
+        raise DamagedState(f"{folder.name} has no trainer state to continue from; the newest two of a run have one")
     try:
         if (state / "files.json").exists():  # not in those of an earlier version
             check_files(state, read_json(state / "files.json"))

@@ -289,7 +289,7 @@ class ActionTask:
 # %% ../../nbs/tuning/actions.ipynb #12dcc099
 @patch
 def questions(self: ActionTask, part: str, count: int, seed: int) -> list[Question]:
-    "At most so many questions, in an order that the seed decides"
+    "At most `count` questions, in an order that the seed decides"
     order = np.random.default_rng(seed).permutation(len(self._parts[part]))[:count]
     return [self._parts[part][i] for i in order]
 
@@ -305,7 +305,7 @@ def _read(self: ActionTask, text: str) -> int:  # -1: none
 # %% ../../nbs/tuning/actions.ipynb #8c5d93dd
 @patch
 def grade(self: ActionTask, questions: Sequence[Question], answers: Sequence[str]) -> dict[str, list[float]]:
-    "The named action's return, scaled from 0 (the state's worst) to 1 (its best), and whether it stands alone"
+    "The named action's return, scaled from 0 (the state's worst) to 1 (its best), and whether no other is as good"
     read = [self._read(text.strip()) for text in answers]
     share = [q.rewards[i] if i >= 0 else 0.0 for q, i in zip(questions, read, strict=True)]
     return {"return": share, "format": [float(text.strip() in self.answers) for text in answers]}

@@ -20,7 +20,7 @@ def write_model(
     tokenizer,
     metadata: dict,  # the step, the model that training began with, the run
 ) -> None:
-    "Writes a model, its tokenizer, and `tuned.json`, which says what it is"
+    "Writes a model, its tokenizer, and `tuned.json`, which describes it"
     adapter = hasattr(model, "peft_config")
     model.save_pretrained(folder, **dict(save_embedding_layers=False) if adapter else {})  # "auto" asks the network
     (folder / "README.md").unlink(missing_ok=True)  # peft's

@@ -110,7 +110,9 @@ def closed_prompts(
 ) -> ClosedPrompts:
     "The questions as the model's chats; TaskError for a model without a chat template"
     if not getattr(tokenizer, "chat_template", None):
-        raise TaskError(f"{name} has no chat template, which says where a question ends; give an instruction-tuned one")
+        raise TaskError(
+            f"{name} has no chat template, which marks where a question ends; give an instruction-tuned one"
+        )
     opening = [dict(role="system", content=system)] if system else []
     chats = [chat_text(tokenizer, [*opening, dict(role="user", content=text)]) for text in texts]
     ids = [list(x) for x in tokenizer(chats, add_special_tokens=False)["input_ids"]]
@@ -178,7 +180,7 @@ def answer_log_probs(
 def with_frozen_layers(
     model,
     prompts: ClosedPrompts,
-    layers: int,  # the first so many don't learn, at least one
+    layers: int,  # this many first ones don't learn, at least one
     batch: int = 32,
 ) -> ClosedPrompts:
     "The same questions with their hidden states after the first layers, which are kept on the CPU"
@@ -281,7 +283,7 @@ def group_metrics(
     weights: Tensor,  # (n, answers)
     rewards: Tensor,  # (n, answers)
     reference: Tensor | None,  # (n, answers), log-probabilities of the model that training began with
-    format_weight: float = 0.0,  # above 0: the last column stands for all tokens that are no answer
+    format_weight: float = 0.0,  # above 0: the last column is for all tokens that are no answer
 ) -> dict[str, float]:
     "Metrics of a batch of groups before the update: reward, spread, entropy, distance from the first model"
     present = weights > 1e-6

@@ -99,7 +99,7 @@ def _chosen(self: ForecastTask, part: str, count: int, seed: int) -> np.ndarray:
 # %% ../../nbs/tuning/forecast.ipynb #c6159168
 @patch
 def questions(self: ForecastTask, part: str, count: int, seed: int) -> list[Question]:
-    "At most so many questions of a part; those of one episode are a group"
+    "At most `count` questions of a part; those of one episode are a group"
     selection = self._chosen(part, count, seed)
     if not len(selection):
         return []

@@ -44,7 +44,7 @@ EDIT_KINDS = tuple(ProblemKind("edit", steps) for steps in HORIZONS)
 
 # %% ../../nbs/tuning/problems.ipynb #72ff6dba
 def random_program(rng: np.random.Generator, steps: int) -> str:
-    "A program of so many lines"
+    "A program with a number of lines"
     lines = [f"    x = (x {rng.choice(['+', '*'])} {rng.integers(1, VALUES)}) % {VALUES}" for _ in range(steps)]
     return "\n".join(["def f(x):", *lines, "    return x"])
 

@@ -217,7 +217,7 @@ def save(self: SelfPlay, folder: Path) -> None:
 # %% ../../nbs/tuning/selfplay.ipynb #ab2ad4d1
 @patch
 def restore(self: SelfPlay, folder: Path) -> None:
-    "Goes on from a checkpoint; DamagedState where it can't be read"
+    "Continues from a checkpoint; DamagedState where it can't be read"
     from safetensors.torch import load_file
 
     with resuming(folder):

@@ -23,7 +23,7 @@ __all__ = ['HELD_OUT_SHARE', 'TaskError', 'Question', 'VerifiedTask', 'is_held_o
 
 # %% ../../nbs/tuning/tasks.ipynb #17bd658b
 class TaskError(ValueError):
-    "A task that can't be trained on; the message says what is wrong with it and what to do"
+    "A task that can't be trained on; the message names what is wrong with it and what to do"
 
 
 @dataclass(frozen=True)

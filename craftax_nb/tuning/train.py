@@ -41,7 +41,7 @@ ALIKE_STEPS = 10  # steps without any spread after which a run warns
 
 
 def alike_warning(rows: Sequence[dict]) -> str:  # "" where there is something to learn from
-    "Warns that in all groups so far every answer got the same reward"
+    "Warns that in each group so far every answer got the same reward"
     if len(rows) < ALIKE_STEPS or any(row.get("no_spread", 0) < 1 for row in rows):
         return ""
     mean = np.mean([row["reward"] for row in rows])
@@ -87,7 +87,7 @@ def measure(self: TuningTrainee) -> dict[str, float]:
 
 # %% ../../nbs/tuning/train.ipynb #c3f5eba7
 def adapted_layers(model, last: int) -> range:  # numbers of layers
-    "The last so many layers of a model, all for 0; TaskError where it has fewer"
+    "A number of the last layers of a model, all for 0; TaskError where it has fewer"
     depth = model.config.num_hidden_layers
     if last > depth:
         raise TaskError(f"lora_layers is {last}, expected at most the {depth} layers of this model")

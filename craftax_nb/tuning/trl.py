@@ -246,7 +246,7 @@ def _callback(run, measure, measure_every: int, metadata: dict):
 
 # %% ../../nbs/tuning/trl.ipynb #0189d8f6
 def tune_written(
-    run,  # a `runs.run.Run` of train_grpo; one that was interrupted goes on from TRL's newest state
+    run,  # a `runs.run.Run` of train_grpo; one that was interrupted continues from TRL's newest state
     task: VerifiedTask,
     model: str,  # as `lm.models.find_model` takes it
 ) -> dict[str, float]:  # the last held-out numbers
@@ -289,7 +289,7 @@ def _chat_tokenizer(model: str):
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder(model), padding_side="left")
     if not tokenizer.chat_template:
-        raise TaskError(f"model {model} has no chat template, which says where a question ends; give a tuned one")
+        raise TaskError(f"model {model} has no chat template, which marks where a question ends; give a tuned one")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     return tokenizer
 
@@ -309,7 +309,7 @@ def _run_trainer(run, trainer, measure, metadata: dict) -> dict[str, float]:
 
     def load(folder: Path):
         if not (state(folder) / "trainer_state.json").exists():
-            raise DamagedState(f"{folder.name} has no state of TRL to go on from; the newest two of a run have one")
+            raise DamagedState(f"{folder.name} has no state of TRL to continue from; the newest two of a run have one")
 
     newest = run.resume(load)
     trainer.add_callback(_callback(run, measure, run.settings.measure_every, metadata))

@@ -33,7 +33,7 @@ The notebooks `inspect`, `play` and `prompts`.
 
 - One state has one V on the page: `panels.Answer` holds which hidden state an agent read. After an edit it is stale,
   and grey, until the edited text is embedded.
-- Plays from a state begin with what the agent holds there (`play.standing`). A return-to-go holds rewards only.
+- Plays from a state begin with what the agent holds there (`play.mid_episode`). A return-to-go holds rewards only.
 - A recurrent agent without recorded hidden states remembers the states before with their mean (`trace.mean_hidden`).
 - `craftax_nb/sample/played` holds episodes with every state (`live.save_played`); the inspector opens the first.
 - Names come from other people's checkpoints: HTML is built by `runs.markup` or an autoescaping template, and `test_lab`

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from ..lm.labeller import Labeller
 from ..lm.recipe import Recipe
+from ..play.mid_episode import MidEpisode
 from ..play.types import Record, to_episode
 from ..probing.branch import PLAY_COLUMNS, Branches, branch
 from ..runs.markup import tag
@@ -97,7 +98,7 @@ class Future(widgets.VBox):
         self,
         on_played: Callable,  # (Record, Agent) -> None, when an episode was played here
         labeller: Callable[[Recipe], Labeller],
-        standing: Callable,  # (number of the reading, whether for the edited state) -> `Standing`: memory, hidden state
+        standing: Callable[[int, bool], MidEpisode],  # number of the reading, whether for the edited state
     ):
         self.on_played = on_played
         self.labeller = labeller

@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..nets.agent import Agent
-from ..play.standing import Standing
+from ..play.mid_episode import MidEpisode
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
 from ..runs.markup import tag
@@ -291,14 +291,14 @@ def _standing(
     self: Inspector,
     which: int,  # of the readings
     edited: bool,  # True: in the state as it is shown; False: in the unedited one
-) -> Standing:
+) -> MidEpisode:
     "An agent's memory and hidden state in the state, so that plays from there begin with the V that is shown"
     self.words.embedder.settle()
     view = self.trace.readings[which]
     codes = self.trace.episode.codes
     now = (self.words.hidden_state if edited or not self.editing.edits else self.words.before)(which)
     past = past_of(self.trace, self.step, view.agent.recipe.history) if view.agent.recipe else None
-    return Standing(memory_before(view, codes, self.step), now.vector, now.age, past)
+    return MidEpisode(memory_before(view, codes, self.step), now.vector, now.age, past)
 
 
 @patch

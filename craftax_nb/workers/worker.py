@@ -174,7 +174,8 @@ def work(
 ) -> int:  # jobs done
     "Does jobs until the queue is closed or deserted; raises LabelError when chunks can not be written"
     queue.join()
-    last_sign, pace = time.monotonic(), Pace(limit)  # last_sign: of a job or a coordinator
+    last_sign = time.monotonic()
+    pace = Pace(limit)  # last_sign: of a job or a coordinator
     waiting = Waiting(lambda: _work_elsewhere(queue), f"this worker ends {wait:.0f} s after the coordinator", log)
     pace.learn(queue.workers())
     chunk = (queue.description() or {}).get("chunk", 32)  # texts a job
@@ -196,7 +197,8 @@ def work(
 # %% ../../nbs/workers/worker.ipynb #59e43047
 def _work_elsewhere(queue: Queue) -> str:
     "What a worker without a job waits for"
-    counts, coordinator = queue.counts(), "has" if queue.has_coordinator() else "has no"
+    counts = queue.counts()
+    coordinator = "has" if queue.has_coordinator() else "has no"
     return f"a job of queue {queue.name}, which {coordinator} coordinator and {counts['running']} jobs at other workers"
 
 # %% ../../nbs/workers/worker.ipynb #7ba1b608

@@ -46,7 +46,7 @@ class Dreamer:
     horizon: int = 333  # steps; the discount factor is 1 - 1 / horizon
     trace: float = 0.95  # lambda of the returns
     imagine_steps: int = 15
-    imagine_from: int = 0  # imagine from the last so many states of each sequence; 0: from all
+    imagine_from: int = 0  # imagine from this many last states of each sequence; 0: from all
     entropy_coef: float = 3e-4
     free_nats: float = 1.0
 
@@ -174,13 +174,13 @@ def world_losses(
     prior = mixed_log_probs(apply(observed.deter, method="prior"))
     posterior = mixed_log_probs(observed.logits)
     dynamics, representation = latent_losses(posterior, prior, dreamer.free_nats)
-    goes_on = ~sequences.terminal * dreamer.discount
-    log_yes, log_no = jax.nn.log_sigmoid(read.goes_on), jax.nn.log_sigmoid(-read.goes_on)
+    not_done = ~sequences.terminal * dreamer.discount
+    log_yes, log_no = jax.nn.log_sigmoid(read.not_done), jax.nn.log_sigmoid(-read.not_done)
     decoded = apply(observed.features, method="decode")
     return dict(
         reconstruction=dreamer.model.decoder.loss(decoded, sequences.observations),
         reward=twohot_loss(read.reward, sequences.reward, bins),
-        goes_on=-(goes_on * log_yes + (1 - goes_on) * log_no),
+        goes_on=-(not_done * log_yes + (1 - not_done) * log_no),
         dynamics=dynamics,
         representation=representation,
     )
@@ -225,7 +225,7 @@ def imagined_of(
     world = head("read", fixed(params))
     slow = head("value", fixed(params | {"value_head": slow_value}))
     reward = twohot_mean(world.reward, bins)
-    live = jax.nn.sigmoid(world.goes_on)
+    live = jax.nn.sigmoid(world.not_done)
     return Imagined(action, head("policy", params), reward, live, head("value", params), slow)
 
 # %% ../../nbs/worldmodel/dreamer.ipynb #a567473f

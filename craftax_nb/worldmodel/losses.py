@@ -74,7 +74,7 @@ class Imagined(NamedTuple):
     action: jax.Array  # (steps, n) int32
     policy: jax.Array  # (steps, n, actions) log-probabilities
     reward: jax.Array  # (steps, n) predicted
-    live: jax.Array  # (steps, n) predicted probability that the game goes on, times the discount factor
+    live: jax.Array  # (steps, n) predicted probability that the game continues, times the discount factor
     value: jax.Array  # (steps, n, bins) logits
     slow_value: jax.Array  # (steps, n, bins) logits of the value head's slow copy
 

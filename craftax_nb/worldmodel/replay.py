@@ -71,7 +71,7 @@ class ReplaySizes(NamedTuple):
 
 
 def check_replay_size(capacity: int, num_envs: int, length: int, rollout: int) -> None:
-    "ValueError where a ring can't hold a sequence beside the rollout that is being added; sizes as `ReplaySizes`"
+    "ValueError where a ring can't hold a sequence and the rollout that is being added; sizes as `ReplaySizes`"
     least = num_envs * (length + 2 * rollout)
     if capacity < least:
         raise ValueError(f"replay_size is {capacity}, expected at least {least}: sequences of {length} rows")

@@ -28,7 +28,7 @@ def on_devices(
     devices: int,
     *axes: str | None,  # "batch" for the axis that is shared out; none: a copy for each device
 ):
-    "Arrays on so many devices, as they are for one; ValueError where JAX sees fewer"
+    "Arrays on a number of devices, as they are for one; ValueError where JAX sees fewer"
     if devices == 1:
         return tree
     if len(jax.devices()) < devices:
@@ -81,7 +81,7 @@ class DreamerRun:
         return hidden_settings(self.batch, self.length, self.hidden.cadence).capacity if self.hidden else 0
 
     def updates_after(self, rollouts: int) -> int:
-        "How many updates there should have been after so many rollouts"
+        "How many updates there should have been after a number of rollouts"
         return int(rollouts * self.per_rollout * self.train_ratio / (self.batch * self.length))
 
 # %% ../../nbs/worldmodel/settings.ipynb #be360473
