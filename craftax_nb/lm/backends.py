@@ -37,7 +37,7 @@ class Backend(Protocol):
 # %% ../../nbs/lm/backends.ipynb #a8f8f4dd
 def batches(
     lengths: list[int],  # tokens of each item
-    budget: int,  # most tokens in a batch, padding included (an item longer than that stands alone)
+    budget: int,  # most tokens in a batch, padding included (a longer item is a batch of its own)
 ) -> list[list[int]]:  # indices of the items of each batch, longest items first
     "Batches of items of like length, so that little is padded and the first batch needs the most memory"
     waiting = sorted(range(len(lengths)), key=lambda i: -lengths[i])
@@ -320,7 +320,7 @@ def _allowed_next(
     ended_choices: list[list[int]],  # token ids of each choice and the token that ends an answer
     beginning: list[int],  # the beginning of a choice, or a whole one
 ) -> list[int]:
-    "The token ids that may come next: those with which a choice goes on, or the end again after a whole choice"
+    "The token ids that may come next: those that continue a choice, or the end again after a whole choice"
     n = len(beginning)
     ids_next = {ids[n] for ids in ended_choices if ids[:n] == beginning and len(ids) > n}
     return sorted(ids_next) or [ended_choices[0][-1]]
@@ -393,6 +393,6 @@ def is_encoder(config) -> bool:
 
 
 def tower_config(config):
-    "The configuration of a model's vision tower, which may stand beside a text tower as in CLIP; None without one"
+    "The configuration of a model's vision tower, which may come with a text tower as in CLIP; None without one"
     vision = getattr(config, "vision_config", config)
     return vision if is_encoder(config) and hasattr(vision, "num_channels") else None

@@ -21,7 +21,7 @@ from .recipe import Recipe
 
 # %% ../../nbs/lm/engines.ipynb #a7999136
 class EngineError(RuntimeError):
-    "An engine gave no answer; the message says why and what to do"
+    "An engine gave no answer; the message has the reason and the remedy"
 
     arrived: list = ()  # answers of the same call that did arrive, in the order of its chats, None for the others
 
@@ -197,7 +197,7 @@ def check_engine(
             problem = test(engine, like, tolerance)
             out[name] = "yes"
         except EngineCant as e:
-            problem = "" if "this engine can't" in str(e) else f"it says {e}"
+            problem = "" if "this engine can't" in str(e) else f"it answers {e}"
             out[name] = str(e)
         if problem:
             raise EngineError(f"engine {engine.name}: {name} is wrong: {problem}")

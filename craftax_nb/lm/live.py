@@ -19,7 +19,7 @@ from .recipe import Recipe, recipe_from_dict, require_same
 
 # %% ../../nbs/lm/live.ipynb #1cc2d685
 class LocalLabeller(Labeller):
-    "The hidden states of a language model on this machine, as a recipe says; the vectors of many texts are remembered"
+    "The hidden states of a language model on this machine, as a recipe asks; the vectors of many texts are remembered"
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class LocalLabeller(Labeller):
         extractor: Labeller | None = None,  # one that is loaded already; None: `open_extractor` opens one
         remember: int = 20_000,  # how many texts' vectors are kept, those asked for last
         describe: Callable[[np.ndarray, str], list[str]] | None = None,  # as `Labeller.describe`
-        accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
+        accept_unrecorded_words: bool = False,  # take a recipe that doesn't record in which words states were described
         **options,  # of `open_extractor`: backend, device, threads
     ):
         recipe = recipe_from_dict(recipe) if isinstance(recipe, dict) else recipe

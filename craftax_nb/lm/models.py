@@ -22,7 +22,7 @@ from ..runs.files import resolve, whole_folder, write_text
 
 # %% ../../nbs/lm/models.ipynb #8862ceb1
 class ModelError(RuntimeError):
-    "A model that is not there or cannot be read; the message says what to do"
+    "A model that is not there or cannot be read; the message has the remedy"
 
 
 def model_cache_folder() -> Path:
@@ -65,7 +65,7 @@ def find_model(
     "Folder or hub id of a model; raises ModelError for one that is not there"
     if name == "smollm2":
         if not (smollm2_folder() / "config.json").exists():
-            advice = "run `make setup` (or `python -m craftax_nb.lm.models`), or say in CRAFTAX_NB_CACHE where it is"
+            advice = "run `make setup` (or `python -m craftax_nb.lm.models`), or name in CRAFTAX_NB_CACHE where it is"
             raise ModelError(f"SmolLM2 is not in {smollm2_folder()}: {advice}")
         return str(smollm2_folder())
     if name == "minilm":

@@ -43,7 +43,7 @@ def fact_names() -> tuple[str, ...]:
 
 
 def facts_hash() -> str:  # 16 hex digits
-    "A digest of the names, which stands for the weights in an oracle's recipe"
+    "A digest of the names, in place of the weights in an oracle's recipe"
     return hashlib.sha256("\0".join(fact_names()).encode()).hexdigest()[:16]
 
 # %% ../../nbs/lm/oracle.ipynb #82e490d6

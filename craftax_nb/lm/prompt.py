@@ -97,7 +97,7 @@ def render(
     tokenizer,  # as `chat_text` takes it
     version: str,  # of `prompt_versions`
     thinking: bool = False,
-    mark: str = "@observation@",  # stands for the observation
+    mark: str = "@observation@",  # replaced by the observation
 ) -> Template:
     "The chat template around an observation; raises ValueError for a template that changes the user's text"
     messages = [dict(role="system", content=system_text(version)), dict(role="user", content=mark)]
@@ -221,7 +221,7 @@ def text_hash(
     text_format: str,  # as `observation_texts` takes
     history: int = 0,  # of the recipe; above 0 the words around earlier states count too
 ) -> str:  # 16 hex digits
-    "Digest of what a text format says of the made-up states (or of what their frames show)"
+    "Digest of a text format's texts for the made-up states (or of what their frames show)"
     from craftax_nb.world.layout import CLASSIC, FULL
 
     digest = hashlib.sha256()
@@ -241,7 +241,7 @@ def text_hash(
 # %% ../../nbs/lm/prompt.ipynb #54e8e4c8
 def require_words(
     recipe: Recipe,
-    accept_unrecorded: bool = False,  # take a resolved recipe that doesn't say in which words states were described
+    accept_unrecorded: bool = False,  # take a resolved recipe that doesn't record in which words states were described
 ):
     "Raises RecipeMismatch when states are described in other words today than when the recipe was resolved"
     if not recipe.resolved or accept_unrecorded and not recipe.text_hash:

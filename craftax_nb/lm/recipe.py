@@ -40,7 +40,7 @@ class Recipe:
     layer: int | float = -1  # 0 the embeddings, i the output of layer i, -1 the last; 0.5 half of the depth
     positions: str = "observation"  # tokens whose states are pooled, see below
     pooling: str = "mean"  # of those tokens, in float32: "mean" or "last"
-    vectors: int = 1  # parts of those tokens that are pooled apart; their vectors stand one after another in a label
+    vectors: int = 1  # parts of those tokens that are pooled apart; their vectors follow one another in a label
     generated_tokens: int = 0  # greedy continuation that the model reads again; 0: the prompt alone
     dtype: str = "float32"  # of the model's weights and products
     cadence: Cadence = 1  # how often a model is asked about an episode's states: k steps, "episode" or "once"

@@ -25,7 +25,7 @@ TOWER_FIELDS = dict(text_format="image", positions="observation", pooling="mean"
 
 
 def is_tower(folder: str | Path) -> bool:  # of a model
-    "Whether a model is a vision tower alone, or has one beside its text tower as CLIP has"
+    "Whether a model is a vision tower alone, or has one next to its text tower as CLIP has"
     from transformers import AutoConfig
 
     return tower_config(AutoConfig.from_pretrained(folder)) is not None
@@ -46,7 +46,7 @@ def frame_settings(
     files = [Path(folder) / f"{name}_config.json" for name in ("preprocessor", "processor")]
     file = next((file for file in files if file.exists()), None)
     if file is None:
-        raise RecipeError(f"recipe: {folder} has no preprocessor_config.json, which says how its frames are scaled")
+        raise RecipeError(f"recipe: {folder} has no preprocessor_config.json, which defines how its frames are scaled")
     return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
 
 # %% ../../nbs/lm/towers.ipynb #c2e0bdae

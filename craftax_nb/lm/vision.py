@@ -33,7 +33,7 @@ class FrameTokens(Tokens):
 
     pixels: list = field(default_factory=list)  # for each, (patches, values) float32
     grids: list = field(default_factory=list)  # for each, (1, 3): frames, rows and columns of patches
-    pad: int = 0  # the id that stands for a patch
+    pad: int = 0  # the id of a patch
 
     def take(self, which: list[int]) -> "FrameTokens":
         "The prompts with these indices, in this order"

@@ -339,7 +339,7 @@ def _reflected(batch: dict, reflection) -> dict:  # (1, batch) int
 
 # %% ../../nbs/online/ppo.ipynb #ef3c5bf1
 def _minibatch(ppo: PPO, data: dict, memory, table, carry, selection):
-    "One gradient step on some columns (environments, or single steps) of `data`, reflected where `ppo` says so"
+    "One gradient step on some columns (environments, or single steps) of `data`, reflected with `ppo.reflect`"
     params, opt_state, bonus = carry
     columns, reflection = selection
     batch = jax.tree.map(lambda x: x[:, columns], data) | {"hidden_table": table}

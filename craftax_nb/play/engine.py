@@ -54,7 +54,7 @@ def floors(
     spec: ObsSpec,
     codes: jax.Array,  # (n, width) uint8
 ) -> jax.Array:  # (n,) int32
-    "The floor that each player stands on; Classic has one, number 0"
+    "The floor of each player; Classic has one, number 0"
     if "floor" not in spec.count_names:
         return jnp.zeros(len(codes), jnp.int32)
     column = spec.slices["counts"].start + spec.count_names.index("floor")

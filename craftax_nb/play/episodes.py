@@ -188,9 +188,9 @@ def _due_slots(self: EpisodePlayer, block: int) -> np.ndarray:
 def advance(
     self: EpisodePlayer,
     steps: int,  # at most SEGMENT
-    max_steps: int,  # an episode is cut after so many
+    max_steps: int,  # an episode is cut after this number
 ) -> dict[int, Record]:  # block -> what happened there
-    "Plays so many steps in all blocks, fewer in a block whose episodes have all ended"
+    "Plays `steps` steps in each block, fewer in a block whose episodes have all ended"
     records = {}
     play = play_on_host if self.policy.on_host else play_segment
     for block in self.active:
@@ -240,7 +240,7 @@ def sample_states(
     steps: int,  # played in each world
     seed: int = 0,
     labeller: Labeller | None = None,  # for an agent that reads hidden states
-    cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
+    cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as in the agent's recipe
     slots: int = 32,  # worlds at once; as in an evaluation, to share its compilation
     max_batches: int = 16,  # of 32 worlds
 ) -> list:  # states of one environment each, in numpy
@@ -266,7 +266,7 @@ EVALUATED = ("logits", "hidden_state", "hidden_age")  # what an evaluation recor
 
 
 def play_steps(player: EpisodePlayer, steps: int) -> None:
-    "Plays `steps` steps in all slots; a slot whose episode ends before is freed"
+    "Plays `steps` steps in each slot; a slot whose episode ends before is freed"
     clock = 0
     while clock < steps:
         if player.reader.due(clock):

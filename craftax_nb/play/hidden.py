@@ -30,7 +30,7 @@ class HiddenStore:
         self,
         labeller: Labeller,
         folder: Path | None = None,  # where `commit` writes them; None: nowhere
-        count: int = 0,  # vectors that the folder holds at the checkpoint from which a run goes on
+        count: int = 0,  # vectors that the folder holds at the checkpoint from which a run continues
     ):
         self.labeller = labeller
         self.folder = folder
@@ -42,7 +42,7 @@ class HiddenStore:
         self.questions = 0  # answers that environments have got so far
         self.taken = 0  # distinct texts among them
         self.seconds = 0.0  # that the model took so far
-        self.thread = ThreadPoolExecutor(1)  # asks the model, so that play can go on meanwhile
+        self.thread = ThreadPoolExecutor(1)  # asks the model, so that play continues meanwhile
         self.pending = None  # the question in the thread: (which environments asked, the future of `numbers_of`)
         self.committed = 0  # vectors in the folder
         self.largest = 0  # rows of the largest table so far
@@ -191,7 +191,7 @@ def load_state(
 def open_in(
     self: HiddenStore,
     run_dir: Path,
-    checkpoint: Path | None,  # that the run goes on from; None: it begins
+    checkpoint: Path | None,  # that the run continues from; None: it begins
     measure: Callable[[], None],  # sets `mean` and `std`; called at a run's beginning where labels haven't set them
 ) -> None:
     "Keeps the vectors in a run's folder from now on, and loads those that the run had at its checkpoint"

@@ -38,7 +38,7 @@ def draw_actions(
     key: jax.Array,  # one key, or one for each of n players
     logits: jax.Array,  # (n, actions) float32
 ) -> jax.Array:  # (n,) int32
-    "An action for each player, drawn with the probabilities that the logits say"
+    "An action for each player, drawn with the probabilities of the logits"
     key_dims = key.ndim - (not jnp.issubdtype(key.dtype, jax.dtypes.prng_key))
     draw = jax.vmap(jax.random.categorical) if key_dims else jax.random.categorical
     return draw(key, logits)

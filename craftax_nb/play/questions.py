@@ -156,7 +156,7 @@ class Reader:
         self,
         agent: Agent,
         labeller: Labeller | None = None,
-        cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
+        cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as in the agent's recipe
     ):
         check_labeller(agent, labeller)
         recipe = agent.recipe

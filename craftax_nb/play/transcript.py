@@ -99,7 +99,7 @@ def belongs_to(
     player: str,  # the model and its system text, by name and hash
     actions: Sequence[str],  # names of the game's actions
 ) -> None:
-    "Names the player in all further lines; RunError where recorded lines are another's, or have another action"
+    "Names the player in every further line; RunError where recorded lines are another's, or have another action"
     for row in [*self.rows.values(), *self.pending.values()]:
         where = f"transcript: step {row['step']} of episode {row['episode']}"
         if row.get("player", player) != player:

@@ -52,7 +52,7 @@ _ACTION_LINE = re.compile(r"^\W*action\W*[:=](.*)$", re.IGNORECASE | re.MULTILIN
 def read_action(
     text: str,  # of an answer
     words: list[str],  # as `action_words` gives
-    line: bool = False,  # whether the action stands in the last line that begins with "Action:"
+    line: bool = False,  # whether the action is in the last line that begins with "Action:"
 ) -> tuple[int, str]:  # the action's number, -1 for none; why the answer can't be read, "" where it can
     "The action that an answer names"
     text = _THOUGHTS.sub("", text).strip()
