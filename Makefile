@@ -73,10 +73,10 @@ bench: setup ## all benchmarks, or one: make bench B=name
 bench-gpu: ## PPO, AWR, evaluation and labels on this machine's GPU, in at most eight minutes; sizes: P="num_envs=256 updates=5"
 	timeout --kill-after 5 475 $(or $(wildcard $(BIN)/python),python3) -m craftax_nb.testing.bench --plain gpu $(P)
 
-lab: setup ## open JupyterLab at nbs/index.ipynb, with the jobs beside it
+lab: setup ## open JupyterLab at nbs/index.ipynb, next to the jobs and the rooms
 	@$(BIN)/jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/nbs/index.ipynb
 
-sample: setup ## make craftax_nb/sample again: its agents, data and labels (an hour; interrupted, it goes on where it was)
+sample: setup ## make craftax_nb/sample again: its agents, data and labels (an hour; interrupted, it continues)
 	$(BIN)/python -m craftax_nb.testing.sample
 
 figures: setup ## the stored figures of all notebooks, or of some: make figures NB="world.codes play.engine"

@@ -88,7 +88,7 @@ def set_environment():
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
-# ---- What is checked beside the notebooks
+# ---- Checks of files
 
 
 def call(*command, cwd=ROOT):

@@ -13,7 +13,7 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from notebooks import Notebook, directives, read_all, text
+from pages import Notebook, directives, read_all, text
 
 WORDS = {"advantage": "offline/awr", "zombie": "probing/suites", "papermill": "index", "temperature": "train_awr"}
 TAG = re.compile(r"<(a|img|script|source|video|iframe|link)\b([^>]*)>")

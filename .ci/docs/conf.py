@@ -15,7 +15,7 @@ version = release = metadata["version"]
 html_title = project
 language = "en"
 
-extensions = ["myst_nb", "formulas", "notebooks"]
+extensions = ["myst_nb", "formulas", "pages"]
 root_doc = "nbs/index"
 include_patterns = ["nbs/**.ipynb", "slurm/README.md", "CLAUDE.md"]
 exclude_patterns = [".*", "_*", "craftax_nb", "runs", "build", "nbs/**/.ipynb_checkpoints"]

@@ -21,8 +21,8 @@ PROMPT = "craftax_nb/lm/prompts/craftax-1.md"
 
 def _parser() -> argparse.ArgumentParser:
     "The parser of the command line"
-    about = "Data sets: what they hold, some of their episodes, texts and examples beside them."
-    p = argparse.ArgumentParser(prog="python -m craftax_nb.data", description=about)
+    description = "Data sets: what they hold, some of their episodes, texts and examples beside them."
+    p = argparse.ArgumentParser(prog="python -m craftax_nb.data", description=description)
     commands = p.add_subparsers(dest="command", required=True)
     s = commands.add_parser("stats", help="returns, lengths, achievements and actions, by the policy that played")
     s.add_argument("data", help="a folder of shards, a run, or sample")
@@ -98,8 +98,8 @@ def _texts(data, args) -> None:
     "Writes the texts that are missing, and prints some"
     from craftax_nb.data.texts import Texts, add_texts
 
-    written = add_texts(data, args.format)
-    print(f"{written} of {len(data.shards)} shards got {args.format} texts; the others had them")
+    num_written = add_texts(data, args.format)
+    print(f"{num_written} of {len(data.shards)} shards got {args.format} texts; the others had them")
     for transition in args.show:
         print(f"\ntransition {transition}: {Texts(data, args.format)[transition]}")
 
@@ -125,7 +125,7 @@ def _prompt(data, args) -> None:
 
 # %% ../../nbs/data/main.ipynb #41339eb1
 def main(argv: list[str] | None = None) -> int:
-    "Does what the command line says; 1, after one sentence, where that isn't possible"
+    "Does what the command line states; 1, after one sentence, where that isn't possible"
     from craftax_nb.data.dataset import load_dataset
 
     args = _parser().parse_args(argv)

@@ -19,7 +19,8 @@ def gather(
     if len(parts) == 1:
         return parts[0].take(rows, 0, out, "clip")  # "clip", since "raise" would go through a copy of `out`
     order = np.argsort(rows, kind="stable")
-    rows, in_order = rows[order], np.empty_like(out)
+    rows = rows[order]
+    in_order = np.empty_like(out)
     cuts = np.searchsorted(rows, starts)
     for part in np.flatnonzero(np.diff(cuts)):
         share = slice(cuts[part], cuts[part + 1])
@@ -59,7 +60,8 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
     ):
         self.parts = [part.view(np.ndarray) for part in parts]  # np.memmap itself is slower to index
         self.starts = np.cumsum([0, *map(len, parts)])
-        self.rows_of, self.dtype = rows_of, parts[0].dtype
+        self.rows_of = rows_of
+        self.dtype = parts[0].dtype
         self.shape = (int(self.starts[-1]) if length is None else length, *parts[0].shape[1:])
 
     def __len__(self) -> int:
@@ -75,8 +77,7 @@ class Column(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array__(self, dtype=None, copy=None):
         parts = [self[:]] if self.rows_of else self.parts
-        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return whole.astype(dtype or self.dtype, copy=bool(copy))
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(dtype or self.dtype, copy=bool(copy))
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         return getattr(ufunc, method)(*(np.asarray(x) if isinstance(x, Column) else x for x in inputs), **kwargs)

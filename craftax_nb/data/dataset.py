@@ -59,7 +59,7 @@ class Dataset:
         self._leave_out_headless()
 
     def __repr__(self):
-        view = "" if self.chosen is None else f" (a view: {self.description})"
+        view = "" if self.selection is None else f" (a view: {self.description})"
         n = self.dropped["episodes"]
         dropped = f"; {n:,} episodes that had begun before collection were dropped" if n else ""
         return (
@@ -130,7 +130,7 @@ def hash(self: Dataset) -> str:
 @patch
 def _view_hash(self: Dataset, whole: str) -> str:
     "The hash of these episodes, made from the hash of the whole data set"
-    return whole if self.chosen is None else _short_sha(whole.encode() + self.chosen.tobytes())
+    return whole if self.selection is None else _short_sha(whole.encode() + self.selection.tobytes())
 
 # %% ../../nbs/data/dataset.ipynb #8622503c
 @patch
@@ -167,7 +167,7 @@ def of_whole(self: Dataset) -> np.ndarray:  # (transitions,) int64
 def shard_of(self: Dataset) -> np.ndarray:  # (episodes,) int64
     "The shard of each episode, an index into `shards` and `metadata`"
     shard = np.repeat(np.arange(len(self.metadata)), [shard.episodes for shard in self.metadata])
-    return shard if self.chosen is None else shard[self.chosen]
+    return shard if self.selection is None else shard[self.selection]
 
 # %% ../../nbs/data/dataset.ipynb #bfd70b0b
 @patch(as_prop=True)
@@ -204,20 +204,24 @@ VIEW_FILE = "view.json"  # in the folder of a saved view; see `data.views`
 @patch
 def _choose(
     self: Dataset,
-    chosen: np.ndarray | None,  # (n,) int64, episodes of the whole data set; None for all of them
+    selection: np.ndarray | None,  # (n,) int64, episodes of the whole data set; None for all of them
 ) -> None:
     "Sets the data set's columns to those of these episodes"
-    pick = slice(None) if chosen is None else chosen
+    pick = slice(None) if selection is None else selection
     starts = np.cumsum([0, *self._all_lengths[:-1]], dtype=np.int64)
-    self.chosen, self.length, self.cut = chosen, self._all_lengths[pick], self._all_cuts[pick]
-    self.start = starts if chosen is None else np.cumsum([0, *self.length[:-1]], dtype=np.int64)
+    self.selection = selection
+    self.length = self._all_lengths[pick]
+    self.cut = self._all_cuts[pick]
+    self.start = starts if selection is None else np.cumsum([0, *self.length[:-1]], dtype=np.int64)
     self._shift = starts[pick] - self.start  # to add to a transition's number for its number in the whole data set
     self._cache = {}
     n = int(self.length.sum(dtype=np.int64))
-    rows_of = None if chosen is None else lambda t: t + self._shift[self.episodes_at(t)]
+    rows_of = None if selection is None else lambda t: t + self._shift[self.episodes_at(t)]
     for name in STEP_COLUMNS:
         setattr(self, name, Column(self._parts[name], n, rows_of))
-    self.unlocked = Column(self._parts["unlocked"], len(self.length), None if chosen is None else lambda e: chosen[e])
+    self.unlocked = Column(
+        self._parts["unlocked"], len(self.length), None if selection is None else lambda e: selection[e]
+    )
 
 # %% ../../nbs/data/dataset.ipynb #0453a80b
 @patch
@@ -234,7 +238,7 @@ def view(
         )
     view = copy.copy(self)  # shares the mapped columns
     view.description = f"{self.description}, {description}" if self.description else description
-    view._choose((episodes if self.chosen is None else self.chosen[episodes]).astype(np.int64))
+    view._choose((episodes if self.selection is None else self.selection[episodes]).astype(np.int64))
     view.folder = self.home / "views" / view.hash
     return view
 
@@ -247,7 +251,8 @@ def _restore_view(data: Dataset) -> None:
             f"{show_path(data.folder)} is a view of data set {saved.whole}, "
             f"but its links lead to {data.whole_hash}; save the view again"
         )
-    data.description, data.home = saved.description, data.shards[0].resolve().parent
+    data.description = saved.description
+    data.home = data.shards[0].resolve().parent
     episodes = np.array(saved.episodes, np.int64)
     if all_there := len(episodes) and episodes.max() < len(data._all_lengths):
         data._choose(episodes)
@@ -271,11 +276,11 @@ def _leave_out_headless(self: Dataset) -> None:
             "collect it again with train_ppo"
         )
     if len(headless):
-        kept = np.delete(np.arange(self.num_episodes), headless)
+        remaining = np.delete(np.arange(self.num_episodes), headless)
         left_out = f"without {len(headless):,} episodes that had begun before collection"
         self.description = f"{self.description}, {left_out}" if self.description else left_out
         self.left_out = len(headless), int(self.length[headless].sum())
-        self._choose(kept if self.chosen is None else self.chosen[kept])
+        self._choose(remaining if self.selection is None else self.selection[remaining])
 
 # %% ../../nbs/data/dataset.ipynb #e72a4ac6
 @patch
@@ -292,9 +297,10 @@ def code_rows(self: Dataset, transitions) -> np.ndarray:
     "The row of each of these transitions' codes, counted over all shards, (n,) int64"
     t = checked_rows(transitions, self.num_transitions)
     order = np.argsort(t, kind="stable")  # bisection of sorted numbers stays in the processor's cache
-    sorted_t, rows = t[order], np.empty_like(t)
+    sorted_t = t[order]
+    rows = np.empty_like(t)
     e = self.episodes_at(sorted_t)
-    rows[order] = sorted_t + self._shift[e] + (e if self.chosen is None else self.chosen[e])
+    rows[order] = sorted_t + self._shift[e] + (e if self.selection is None else self.selection[e])
     return rows
 
 # %% ../../nbs/data/dataset.ipynb #ae30869c
@@ -315,8 +321,9 @@ def episode(self: Dataset, e: int) -> Episode:
     "Episode number `e`, whole; IndexError if there is no such number"
     if not 0 <= e < self.num_episodes:
         raise IndexError(f"episode {e} of {self.num_episodes}; give a number from 0 to {self.num_episodes - 1}")
-    start, length = int(self.start[e]), int(self.length[e])
-    first = start + int(self._shift[e]) + int(e if self.chosen is None else self.chosen[e])
+    start = int(self.start[e])
+    length = int(self.length[e])
+    first = start + int(self._shift[e]) + int(e if self.selection is None else self.selection[e])
     columns = {name: getattr(self, name)[start : start + length] for name in STEP_COLUMNS}
     return Episode(
         codes=self._codes[first : first + length + 1], unlocked=self.unlocked[e], cut=bool(self.cut[e]), **columns

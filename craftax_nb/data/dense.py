@@ -21,10 +21,11 @@ def codes_of(
         raise ValueError(
             f"obs has shape {obs.shape}, expected (n, {FULL.obs_dim}) or, of Classic, (n, {CLASSIC.obs_dim})"
         )
-    stored, codes = obs.dtype, np.zeros((len(obs), spec.width), np.uint8)
+    dtype = obs.dtype
+    codes = np.zeros((len(obs), spec.width), np.uint8)
     obs = obs.astype(np.float32)
     _put_map(codes, obs[:, : spec.map_dim], spec)
-    _put_scalars(codes, obs[:, spec.map_dim :], spec, stored)
+    _put_scalars(codes, obs[:, spec.map_dim :], spec, dtype)
     allowed = np.where(np.arange(spec.obs_dim) < spec.map_dim, 0, 1e-3 * np.maximum(1, np.abs(obs)))
     wrong = ~(np.abs(decode(codes) - obs) <= allowed)
     if wrong.any():
@@ -42,8 +43,10 @@ def _put_map(
     spec: ObsSpec,
 ) -> None:
     "Blocks, items, mobs and brightness from the map's ones"
-    ones, part = tiles.reshape(len(codes), spec.tiles, spec.channels) != 0, spec.slices
-    num_blocks, num_items = len(spec.block_names), len(spec.item_names)
+    ones = tiles.reshape(len(codes), spec.tiles, spec.channels) != 0
+    part = spec.slices
+    num_blocks = len(spec.block_names)
+    num_items = len(spec.item_names)
     blocks, items, mobs, _ = np.split(ones, np.cumsum([num_blocks, num_items, len(spec.mob_names)]), -1)
     lit = blocks.any(-1)
     codes[:, part["blocks"]] = np.where(lit, blocks.argmax(-1), DARK)
@@ -54,20 +57,23 @@ def _put_map(
 
 # %% ../../nbs/data/dense.ipynb #e903c253
 def _mobs(
-    seen: np.ndarray,  # (n, tiles, mobs) bool
+    visible: np.ndarray,  # (n, tiles, mobs) bool
     spec: ObsSpec,
 ) -> tuple[np.ndarray, np.ndarray]:  # tiles and ids, (n, mob_slots) uint8
     "The list of mobs in view, by id and tile, as `encode` orders the groups"
-    row, tile, mob = np.nonzero(seen)
+    row, tile, mob = np.nonzero(visible)
     order = np.lexsort((tile, mob, row))
-    row, tile, mob = row[order], tile[order], mob[order]
+    row = row[order]
+    tile = tile[order]
+    mob = mob[order]
     slot = np.arange(len(row)) - np.searchsorted(row, row)
     if (slot >= spec.mob_slots).any():
         raise ValueError(
             f"an observation shows {slot.max() + 1} mobs, expected at most {spec.mob_slots} in {spec.env_name}"
         )
-    tiles, ids = (np.full((len(seen), spec.mob_slots), EMPTY, np.uint8) for _ in range(2))
-    tiles[row, slot], ids[row, slot] = tile, mob
+    tiles, ids = (np.full((len(visible), spec.mob_slots), EMPTY, np.uint8) for _ in range(2))
+    tiles[row, slot] = tile
+    ids[row, slot] = mob
     return tiles, ids
 
 # %% ../../nbs/data/dense.ipynb #55d189f5
@@ -75,7 +81,7 @@ def _put_scalars(
     codes: np.ndarray,  # (n, width) uint8, written to
     numbers: np.ndarray,  # (n, scalar_dim) float32, the observation after the map
     spec: ObsSpec,
-    stored: np.dtype,  # of the numbers where they were stored
+    dtype: np.dtype,  # of the numbers where they were stored
 ) -> None:
     "Scalars, from the way in which the observation shows them"
     at = spec.scalar_names.index("direction")
@@ -90,15 +96,16 @@ def _put_scalars(
     by_name = {name: values[:, column] for column, name in enumerate(spec.scalar_names)}
     counts = np.stack([by_name[name] for name in spec.count_names], 1)
     codes[:, spec.slices["counts"]] = np.nan_to_num(counts, nan=255).round().clip(0, 255)
-    _put_reals(codes, numbers, spec, by_name["health"].astype(np.float32), by_name["light"], stored)
+    _put_reals(codes, numbers, spec, by_name["health"].astype(np.float32), by_name["light"], dtype)
 
 # %% ../../nbs/data/dense.ipynb #0597ea44
-def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndarray, stored: np.dtype) -> None:
+def _put_reals(codes, numbers, spec: ObsSpec, health: np.ndarray, light: np.ndarray, dtype: np.dtype) -> None:
     "Light, and of the numbers near `health` that the observation shows alike the roundest"
-    column, fits = spec.scalar_names.index("health"), np.zeros(len(codes), bool)
+    column = spec.scalar_names.index("health")
+    fits = np.zeros(len(codes), bool)
     column += 3 * (column > spec.scalar_names.index("direction"))
     neighbours = [np.nextafter(health, np.float32(side)) for side in (np.inf, -np.inf)]
     for guess in (health.round(), health.round(1), health.round(2), *neighbours, health):
         reals = np.stack([guess, light], 1).astype(np.float32).view(np.uint8)
         codes[~fits, spec.slices["reals"]] = reals[~fits]
-        fits |= scalar_features(codes)[:, column].astype(stored) == numbers[:, column].astype(stored)
+        fits |= scalar_features(codes)[:, column].astype(dtype) == numbers[:, column].astype(dtype)

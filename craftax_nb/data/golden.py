@@ -96,7 +96,8 @@ def golden_of(
     last = len(data.episode(number))
     if step is not None and not 0 <= step <= last:
         raise ValueError(f"step {step} of episode {number}, which has states 0 to {last}")
-    whole, shard = number if data.chosen is None else int(data.chosen[number]), int(data.shard_of[number])
+    whole = number if data.selection is None else int(data.selection[number])
+    shard = int(data.shard_of[number])
     row = whole - sum(metadata.episodes for metadata in data.metadata[:shard])
     return Golden(data.shards[shard].name, row, step, note)
 
@@ -108,14 +109,16 @@ def find_golden(data: Dataset, mark: Golden) -> int | None:
     if shard is None or mark.row >= data.metadata[shard].episodes:
         return None
     whole = mark.row + sum(metadata.episodes for metadata in data.metadata[:shard])
-    episodes = np.arange(data.num_episodes) if data.chosen is None else data.chosen
+    episodes = np.arange(data.num_episodes) if data.selection is None else data.selection
     number = np.flatnonzero(episodes == whole)
     return int(number[0]) if len(number) else None
 
 # %% ../../nbs/data/golden.ipynb #a3782238
 def _moments(data: Dataset) -> tuple[list, list]:  # (episode, step, why it matters) of each
     "The marked states, and the states of marked episodes in which an achievement was unlocked"
-    names, marked, unlocking = World(data.env_name).achievement_names, [], []
+    names = World(data.env_name).achievement_names
+    marked = []
+    unlocking = []
     for g in golden(marks_folder(data)):
         number = find_golden(data, g)
         if number is not None and g.step is not None:
@@ -138,7 +141,7 @@ def _action_words(
 # %% ../../nbs/data/golden.ipynb #7a99d047
 def few_shot(
     data: Dataset,  # or a view
-    k: int,  # at most so many moments
+    k: int,  # at most this many moments
     text_format: str = "filtered",  # of `world.text.describe`: the recipe's
     actions: int = 5,  # that followed, at most
 ) -> str:
@@ -151,7 +154,8 @@ def few_shot(
         )
     num_unlocking = min(max(k - len(marked), 0), len(unlocking))
     spread = np.unique(np.linspace(0, len(unlocking) - 1, num_unlocking).astype(int))
-    names, examples = World(data.env_name).action_names, []
+    names = World(data.env_name).action_names
+    examples = []
     for number, step, why in marked[:k] + [unlocking[i] for i in spread]:
         episode = data.episode(number)
         followed = _action_words([names[a] for a in episode.action[step : step + actions]])

@@ -107,30 +107,34 @@ def cut_episodes(
     truncated = np.asarray(rows.get("truncated", np.zeros(len(rows["action"]), bool)), bool)
     done = np.asarray(rows["terminated"] if "terminated" in rows else rows["done"], bool) | truncated
     _check_rows(rows, done, where)
-    episodes, kept, start = [], [np.zeros(0, int)], 0
+    episodes = []
+    rows_of = [np.zeros(0, int)]
+    start = 0
     begins = at_start(rows["codes"])
     for end in [*(np.flatnonzero(done) + 1), len(done)]:
-        ended = end > start and bool(done[end - 1])
-        steps = end - start - (not ended and "next_codes" not in rows)
+        has_end = end > start and bool(done[end - 1])
+        steps = end - start - (not has_end and "next_codes" not in rows)
         if steps > 0 and begins[start]:
-            episodes.append(_episode(rows, start, steps, truncated, ended))
-            kept.append(np.arange(start, start + steps))
+            episodes.append(_episode(rows, start, steps, truncated, has_end))
+            rows_of.append(np.arange(start, start + steps))
             report.lone += end - start - steps
         elif end > start:
             report.headless = [report.headless[0] + 1, report.headless[1] + int(end - start)]
         start = end
-    report.episodes, report.steps = report.episodes + len(episodes), report.steps + sum(map(len, episodes))
-    return episodes, np.concatenate(kept)
+    report.episodes = report.episodes + len(episodes)
+    report.steps = report.steps + sum(map(len, episodes))
+    return episodes, np.concatenate(rows_of)
 
 # %% ../../nbs/data/imports.ipynb #d5636965
-def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, ended: bool) -> Episode:
-    "The rows from `start` on, as an episode of so many steps"
-    here, last = slice(start, start + steps), np.arange(steps) == steps - 1
+def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, has_end: bool) -> Episode:
+    "The rows from `start` on, as an episode of this many steps"
+    here = slice(start, start + steps)
+    last = np.arange(steps) == steps - 1
     nothing = np.full(steps, np.nan, np.float32)
-    was_cut = not ended or bool(truncated[start + steps - 1])
+    was_cut = not has_end or bool(truncated[start + steps - 1])
     spec = ObsSpec.of(rows["codes"])
     return Episode(
-        codes=np.concatenate([rows["codes"][here], _last_code(rows, start + steps - 1, ended)]),
+        codes=np.concatenate([rows["codes"][here], _last_code(rows, start + steps - 1, has_end)]),
         action=rows["action"][here].astype(np.uint8),
         reward=rows["reward"][here].astype(np.float32),
         terminated=last & (not was_cut),
@@ -138,18 +142,18 @@ def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, ended: b
         log_prob=rows["log_prob"][here].astype(np.float32) if "log_prob" in rows else nothing,
         value=rows["value"][here].astype(np.float32) if "value" in rows else nothing,
         unlocked=np.full(len(World(spec.env_name).achievement_names), -1, np.int32),
-        cut=not ended,
+        cut=not has_end,
     )
 
 # %% ../../nbs/data/imports.ipynb #97c33b20
-def _last_code(rows: dict, row: int, ended: bool) -> np.ndarray:  # (1, width)
+def _last_code(rows: dict, row: int, has_end: bool) -> np.ndarray:  # (1, width)
     """The observation after the step in `row`. Where only the next world's first observation is known, it is the one
     before the step"""
     before = rows["codes"][row : row + 1]
     if "next_codes" in rows:
         after = rows["next_codes"][row : row + 1]
-        return before if ended and at_start(after)[0] else after
-    return before if ended else rows["codes"][row + 1 : row + 2]
+        return before if has_end and at_start(after)[0] else after
+    return before if has_end else rows["codes"][row + 1 : row + 2]
 
 # %% ../../nbs/data/imports.ipynb #c421ae01
 END_COLUMNS = ("done", "terminated", "truncated")  # of the step that ends an episode, by various programs
@@ -159,7 +163,8 @@ def _check_columns(rows: dict, where: str) -> None:
     "ImportDataError for a column that isn't one number a step, and for ends of episodes that are neither 0 nor 1"
     n = len(rows["codes"])
     for name, x in rows.items():
-        x, kinds = np.asarray(x), "iuf" if name == "action" else "biuf"
+        x = np.asarray(x)
+        kinds = "iuf" if name == "action" else "biuf"
         if name in ("codes", "next_codes"):
             continue
         if x.shape != (n,) or x.dtype.kind not in kinds:
@@ -168,14 +173,16 @@ def _check_columns(rows: dict, where: str) -> None:
             )
         wrong = ~np.isin(x, (0, 1)) if name in END_COLUMNS else np.isinf(x)
         if name != "reward" and wrong.any():
-            row, expected = int(np.flatnonzero(wrong)[0]), "a finite number or NaN" if np.isinf(x).any() else "0 or 1"
+            row = int(np.flatnonzero(wrong)[0])
+            expected = "a finite number or NaN" if np.isinf(x).any() else "0 or 1"
             raise ImportDataError(f"{where}: {name} is {x[row]} at row {row}, expected {expected}")
 
 # %% ../../nbs/data/imports.ipynb #b8770b36
 def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:
     "ImportDataError for rewards that are no numbers, unknown actions, and steps that aren't of one episode"
     num_actions = World(ObsSpec.of(rows["codes"]).env_name).num_actions
-    action, reward = np.asarray(rows["action"]), np.asarray(rows["reward"])
+    action = np.asarray(rows["action"])
+    reward = np.asarray(rows["reward"])
     if not np.isfinite(reward).all():
         row = int(np.flatnonzero(~np.isfinite(reward))[0])
         raise ImportDataError(f"{where}: reward is {reward[row]} at row {row}, expected a number")
@@ -186,7 +193,8 @@ def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:
     light = unpack(rows["codes"]).scalar("light")
     jumps = np.flatnonzero(((np.abs(np.diff(light)) > LIGHT_STEP) | at_start(rows["codes"][1:])) & ~done[:-1])
     if len(jumps):
-        row, (before, after) = jumps[0], light[jumps[0] : jumps[0] + 2]
+        row = jumps[0]
+        (before, after) = light[jumps[0] : jumps[0] + 2]
         raise ImportDataError(
             f"{where}: rows {row} and {row + 1} are no steps of one episode (their daylight is {before:.2f} and "
             f"{after:.2f}); num_envs says how many environments lie side by side"
@@ -220,8 +228,13 @@ class ShardsOf:
         craftax_version: str = "unknown",  # of the game that was played
         most_steps: int = 200_000,  # a shard
     ):
-        self.folder, self.report, self.most_steps = resolve(folder), report, most_steps
-        self.craftax_version, self.episodes, self.count, self.dropped = craftax_version, [], 0, (0, 0)
+        self.folder = resolve(folder)
+        self.report = report
+        self.most_steps = most_steps
+        self.craftax_version = craftax_version
+        self.episodes = []
+        self.count = 0
+        self.dropped = (0, 0)
         if any(self.folder.glob("shard-*")):
             raise ImportDataError(f"{show_path(self.folder)} holds episodes already; give another folder")
 
@@ -240,13 +253,15 @@ def flush(self: ShardsOf) -> None:
     if not self.episodes:
         return
     world = World(ObsSpec.of(self.episodes[0].codes).env_name)
-    about = {name: getattr(world, name) for name in WORLD}
-    about |= {"craftax_version": self.craftax_version, "upstream_exact": True}
+    fields = {name: getattr(world, name) for name in WORLD}
+    fields |= {"craftax_version": self.craftax_version, "upstream_exact": True}
     policy = {"job": f"import_{self.report.kind}", "source": self.report.source, "lost": list(self.report.lost)}
     now = tuple(self.report.headless)
     dropped = tuple(a - b for a, b in zip(now, self.dropped, strict=True))
-    write_shard(self.folder / f"shard-{self.count:09d}", self.episodes, about, policy, self.count, dropped)
-    self.count, self.episodes, self.dropped = self.count + 1, [], now
+    write_shard(self.folder / f"shard-{self.count:09d}", self.episodes, fields, policy, self.count, dropped)
+    self.count = self.count + 1
+    self.episodes = []
+    self.dropped = now
 
 # %% ../../nbs/data/imports.ipynb #d421ccec
 @patch

@@ -79,10 +79,12 @@ def step_problems(
     env_name: str,
 ):
     "Yields (column, row, what it holds, what is expected) for the first row of each column that is out of range"
-    length, num_actions = columns["length"], World(env_name).num_actions
+    length = columns["length"]
+    num_actions = World(env_name).num_actions
     ends = np.zeros(len(columns["action"]), bool)
     ends[np.cumsum(length, dtype=np.int64) - 1] = True
-    unlocked, both = columns["unlocked"], columns["terminated"] & columns["truncated"]
+    unlocked = columns["unlocked"]
+    both = columns["terminated"] & columns["truncated"]
     for name, wrong, expected in (
         ("action", columns["action"] >= num_actions, f"a whole number below {num_actions}"),
         ("reward", ~np.isfinite(columns["reward"]), "a number"),
@@ -114,7 +116,8 @@ def code_problems(
     "Yields (part, row, what it holds, what is expected) for codes that show no state, one of each part and block"
     spec = ObsSpec.of(codes)
     limits = _limits(spec)
-    most, shift = np.full(spec.width, 255, np.uint8), np.zeros(spec.width, np.uint8)
+    most = np.full(spec.width, 255, np.uint8)
+    shift = np.zeros(spec.width, np.uint8)
     for name, (limit, unused) in limits.items():
         shift[spec.slices[name]] = unused is not None  # 255 becomes 0, which is below every limit
         most[spec.slices[name]] = limit - (unused is None)

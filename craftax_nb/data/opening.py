@@ -65,8 +65,9 @@ def _open_column(file: Path, kind: type, shape: tuple) -> np.ndarray:
 
 # %% ../../nbs/data/opening.ipynb #bf90f4a3
 def _check_lengths(shard: Path, steps: int, length: np.ndarray) -> None:
-    "DatasetError if an episode has no steps, or if all have another number of steps together than shard.json says"
-    file, total = show_path(shard / "length.npy"), int(length.sum(dtype=np.int64))
+    "DatasetError if an episode has no steps, or if all have another number of steps together than shard.json states"
+    file = show_path(shard / "length.npy")
+    total = int(length.sum(dtype=np.int64))
     if length.min() < 1:
         row = int(length.argmin())
         raise DatasetError(f"column length: {file} holds {length[row]} at row {row}, expected at least 1; {_AGAIN}")
@@ -100,10 +101,12 @@ def verify_columns(
 def _check_numbers(shard: Path, env_name: str, columns: dict[str, np.ndarray]) -> None:
     "DatasetError for the first number of a shard that is out of its range"
     for name, row, value, expected in step_problems(columns, env_name):
-        file, mend = show_path(shard / f"{name}.npy"), "mend it where it was made, or leave out the episode"
+        file = show_path(shard / f"{name}.npy")
+        mend = "mend it where it was made, or leave out the episode"
         raise DatasetError(f"column {name}: {file} holds {value} at row {row}, expected {expected}; {mend}")
     for part, row, value, expected in code_problems(columns["codes"]):
-        file, mend = show_path(shard / "codes.npy"), "make the codes again with world.codes"
+        file = show_path(shard / "codes.npy")
+        mend = "make the codes again with world.codes"
         raise DatasetError(f"column codes: {file} holds {value} in {part} at row {row}, expected {expected}; {mend}")
 
 # %% ../../nbs/data/opening.ipynb #23db84d9

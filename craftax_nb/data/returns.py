@@ -22,7 +22,8 @@ def discounted_sums(
     ends = np.flatnonzero(last)
     length = np.diff(ends, prepend=-1)
     longest_first = np.argsort(-length, kind="stable")
-    ends, length = ends[longest_first], length[longest_first]
+    ends = ends[longest_first]
+    length = length[longest_first]
     out = x.astype(np.float64)
     for back in range(1, int(length.max(initial=0))):  # all episodes at once, from their ends
         at = ends[: np.searchsorted(-length, -back)] - back
@@ -69,7 +70,8 @@ def _float64(x) -> np.ndarray:
 
 def _advantages(reward, value, terminated, truncated, bootstrap, gamma, gae_lambda) -> np.ndarray:  # (N,) float64
     "Generalised advantage estimates in double precision"
-    last, value = terminated | truncated, _float64(value)
+    last = terminated | truncated
+    value = _float64(value)
     value_after_end = np.where(truncated, _float64(bootstrap), 0)
     next_value = np.where(last, value_after_end, np.roll(value, -1))
     return discounted_sums(_float64(reward) + gamma * next_value - value, last, gamma * gae_lambda)

@@ -74,9 +74,11 @@ class EpisodeWriter:
         folder: str | Path,
         world: World,
         policy: dict,  # who plays: job, run, ...; kept in every shard
-        resume_step: int | None = None,  # go on from `commit(resume_step)`
+        resume_step: int | None = None,  # continue from `commit(resume_step)`
     ):
-        self.folder, self.world, self.policy = resolve(folder), world, policy
+        self.folder = resolve(folder)
+        self.world = world
+        self.policy = policy
         self.running: list[list[dict]] | None = None  # per environment, the pieces of its running episode
         self.headless: list[bool] = []  # per environment, whether its running episode began before the collection
         self.dropped = np.zeros(2, int)  # such episodes and their steps, since the last shard
@@ -94,11 +96,12 @@ def add(
     self: EpisodeWriter,
     rollout: dict,  # (steps, envs, …) arrays: codes, next_codes, achievements, first and the columns of an episode
 ) -> None:
-    "Takes a rollout; `first` says where episodes begin, `next_codes` and `achievements` are those before a reset"
+    "Takes a rollout; `first` states where episodes begin, `next_codes` and `achievements` are those before a reset"
     rollout = {name: np.asarray(x) for name, x in rollout.items()}
     first, last = rollout.pop("first"), rollout["terminated"] | rollout["truncated"]
     if self.running is None:
-        self.running, self.headless = [[] for _ in range(last.shape[1])], [False] * last.shape[1]
+        self.running = [[] for _ in range(last.shape[1])]
+        self.headless = [False] * last.shape[1]
     for env in range(last.shape[1]):
         start = 0
         for end in [*(np.flatnonzero(last[:, env]) + 1), len(last)]:
@@ -134,7 +137,7 @@ def _write_ended(self: EpisodeWriter, name: str, step: int) -> None:
 # %% ../../nbs/data/shards.ipynb #e48c3dad
 @patch
 def commit(self: EpisodeWriter, step: int) -> None:
-    "Writes the ended episodes as a shard and the running ones beside it; `step` orders the shards"
+    "Writes the ended episodes as a shard and the running ones next to it; `step` orders the shards"
     self._write_ended(f"shard-{step:09d}", step)
     running = {}
     for env, pieces in enumerate(self.running or []):
@@ -166,7 +169,8 @@ def _restore(self: EpisodeWriter, step: int) -> None:
         if ShardRecord.read(shard / "shard.json").step > step or shard.name.endswith("-cut"):
             remove_whole(shard)
     columns = _read_running(self.folder / f"running-{step:09d}.npz", step)
-    self.headless, self.dropped = columns.pop("headless").tolist(), columns.pop("dropped")
+    self.headless = columns.pop("headless").tolist()
+    self.dropped = columns.pop("dropped")
     self.running = [[] for _ in self.headless]
     for key, column in columns.items():
         env, _, name = key.partition(".")

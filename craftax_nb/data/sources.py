@@ -101,7 +101,8 @@ def import_minari(
         place = Path(os.environ.get("MINARI_DATASETS_PATH") or "~/.minari/datasets").expanduser() / source
     if not (place / "data" / "metadata.json").exists():
         raise ImportDataError(f"{show_path(place)} has no data/metadata.json; give the folder of a Minari data set")
-    report, file = ImportReport("minari", show_path(place)), place / "data" / "metadata.json"
+    report = ImportReport("minari", show_path(place))
+    file = place / "data" / "metadata.json"
     with opened_source(file):
         metadata = dict(read_json(file))
     read = {"hdf5": _hdf5_episodes, "arrow": _arrow_episodes}.get(str(metadata.get("data_format", "hdf5")))
@@ -120,7 +121,8 @@ def _hdf5_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dict
         raise ImportDataError(f"{show_path(file)} is missing; copy the data set again")
     with opened_source(file), h5py.File(file, "r") as groups:
         for name in sorted(groups, key=lambda name: int(name.rpartition("_")[2])):
-            group, where = groups[name], f"{show_path(file)}, {name}"
+            group = groups[name]
+            where = f"{show_path(file)}, {name}"
             names = known_names(list(group), where, report)
             if nested := [there for there in names.values() if not isinstance(group[there], h5py.Dataset)]:
                 raise ImportDataError(f"{where}: {nested[0]} is a dictionary or tuple, expected one array of floats")
@@ -204,7 +206,7 @@ def _hub_tables(source: str) -> Iterator:
 def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[str, dict]]:
     """Yields stretches of consecutive steps, each of one episode. In a table with an episode a row, that is a row; in a
     table with a step a row, the steps up to an episode's end, or to where its number changes"""
-    rest: dict[str, np.ndarray] = {}  # steps of an episode that goes on in the next table
+    rest: dict[str, np.ndarray] = {}  # steps of an episode that continues in the next table
     for where, table in tables:
         with opened_source(Path(where)):  # it may be of another shape than a table of steps
             names = known_names(table.column_names, where, report)

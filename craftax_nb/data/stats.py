@@ -35,9 +35,10 @@ def episode_table(
 ) -> pd.DataFrame:  # episode, policy, part ("train", "held out", "" for the others), return, length
     "One row an episode"
     part = np.full(data.num_episodes, "", object)
-    part[np.asarray(train, int)], part[np.asarray(held_out, int)] = "train", "held out"
-    about = {"episode": np.arange(len(part)), "policy": policy_names(data), "part": part}
-    return pd.DataFrame(about | {"return": data.episode_return, "length": data.length})
+    part[np.asarray(train, int)] = "train"
+    part[np.asarray(held_out, int)] = "held out"
+    columns = {"episode": np.arange(len(part)), "policy": policy_names(data), "part": part}
+    return pd.DataFrame(columns | {"return": data.episode_return, "length": data.length})
 
 # %% ../../nbs/data/stats.ipynb #3ba708e0
 @dataclass(frozen=True)
@@ -61,13 +62,14 @@ def dataset_stats(
     block: int = 65_536,  # transitions read at a time
 ) -> DatasetStats:
     "Counts what a data set holds, one block of transitions after the other, so that memory use stays small"
-    world, policy = World(data.env_name), policy_names(data)
+    world = World(data.env_name)
+    policy = policy_names(data)
     names, number = np.unique(policy.astype(str), return_inverse=True)
     episodes = pd.DataFrame({"policy": policy, "return": data.episode_return, "length": data.length})
     actions, floors = _count_steps(data, number, len(names), world.num_actions, block)
     shares = lambda counts, index: pd.DataFrame((counts / counts.sum(1, keepdims=True)).T, index, names)
-    known = np.where(data.achievements_known[:, None], data.achievements, np.nan)
-    unlocked = np.stack([known[number == i].mean(0) for i in range(len(names))], 1)
+    achievements = np.where(data.achievements_known[:, None], data.achievements, np.nan)
+    unlocked = np.stack([achievements[number == i].mean(0) for i in range(len(names))], 1)
     return DatasetStats(
         policies=_policies(data, episodes, names),
         achievements=pd.DataFrame(unlocked, world.achievement_names, names),
@@ -101,11 +103,14 @@ def _count_steps(
 def _policies(data: Dataset, episodes: pd.DataFrame, names) -> pd.DataFrame:
     "A row a policy, and one for all of them if there are several"
     ends = data.start + data.length - 1
-    ended = episodes.assign(terminated=data.terminated[ends], truncated=data.truncated[ends] & ~data.cut, cut=data.cut)
+    with_ends = episodes.assign(
+        terminated=data.terminated[ends], truncated=data.truncated[ends] & ~data.cut, cut=data.cut
+    )
     rows = {}
     for name in [*names, *(["all"] if len(names) > 1 else [])]:
-        group = ended if name == "all" else ended[ended.policy == name]
-        total, length = group["return"].astype(float), group["length"]
+        group = with_ends if name == "all" else with_ends[with_ends.policy == name]
+        total = group["return"].astype(float)
+        length = group["length"]
         rows[name] = {
             "episodes": len(group),
             "transitions": length.sum(),
@@ -143,7 +148,8 @@ def plot_stats(stats: DatasetStats) -> plt.Figure:
         axes[name].hist(by_policy, bins, histtype="stepfilled", alpha=0.6, label=list(stats.actions))
         axes[name].set(xlabel=unit, ylabel="episodes", title=name)
     axes["return"].legend(fontsize="small", frameon=False)
-    achievements, actions = _most_frequent(stats.achievements), _most_frequent(stats.actions)
+    achievements = _most_frequent(stats.achievements)
+    actions = _most_frequent(stats.actions)
     _plot_shares(axes["achievements"], achievements, "most frequent achievements, % of episodes")
     _plot_shares(axes["actions"], actions, "most frequent actions, % of steps")
     _plot_shares(axes["floors"], stats.floors, "floors, % of steps", kind="bar")

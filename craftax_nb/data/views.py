@@ -40,7 +40,8 @@ def by_return(
     at_most: float = np.inf,  # return
 ) -> Dataset:
     "A view of the episodes whose undiscounted return lies between the two"
-    total, bounds = data.episode_return, ((">=", at_least), ("<=", at_most))
+    total = data.episode_return
+    bounds = ((">=", at_least), ("<=", at_most))
     rule = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if np.isfinite(bound)) or "any"
     keep = (total >= at_least) & (total <= at_most)
     if not keep.any():
@@ -67,15 +68,15 @@ def by_achievement(
     *names: str,  # as in `World.achievement_names`
 ) -> Dataset:
     "A view of the episodes that unlocked all of these; ValueError for a name that the game lacks"
-    known = World(data.env_name).achievement_names
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{data.env_name} has no achievement {unknown[0]!r}, expected some of {', '.join(known)}")
+    all_names = World(data.env_name).achievement_names
+    if unknown := [name for name in names if name not in all_names]:
+        raise ValueError(f"{data.env_name} has no achievement {unknown[0]!r}, expected some of {', '.join(all_names)}")
     if names and not data.achievements_known.all():
         unknown = int((~data.achievements_known).sum())
         raise DatasetError(
             f"{show_path(data.folder)}: of {unknown} of {data.num_episodes} episodes nobody recorded the achievements"
         )
-    columns = [known.index(name) for name in names]
+    columns = [all_names.index(name) for name in names]
     return data.view(data.achievements[:, columns].all(1), f"unlocked {', '.join(names) or 'anything'}")
 
 # %% ../../nbs/data/views.ipynb #343ca9e6
@@ -84,7 +85,7 @@ def save_view(
     folder: str | Path = "",  # "": `views/<hash>` in the whole data set's folder
 ) -> Dataset:
     "The view as a folder that `load_dataset` takes; ValueError if the folder holds something else"
-    if view.chosen is None:
+    if view.selection is None:
         raise ValueError(f"{view.folder} is a whole data set already: load_dataset takes it; make a view of it first")
     folder = resolve(folder or view.folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +94,7 @@ def save_view(
     if other_data or (old and not view.known_as(old.hash)):
         raise ValueError(f"{show_path(folder)} holds another {'view' if old else 'data set'}; give another folder")
     record = ViewRecord(
-        hash=view.hash, whole=view.whole_hash, description=view.description, episodes=view.chosen.tolist()
+        hash=view.hash, whole=view.whole_hash, description=view.description, episodes=view.selection.tolist()
     )
     record.write(folder / VIEW_FILE)
     for shard in view.shards:

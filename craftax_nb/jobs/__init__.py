@@ -32,7 +32,7 @@ Job notebooks, `study`, `demo`, and people in a terminal.
   range or choices, presets. `python -m craftax_nb.jobs cells` writes the notebooks' cells from the classes.
 - A new parameter has a default with the effect of its absence, because older runs are resumed with it. A job that takes
   a checkpoint or data has `accept_unfinished`.
-- `finished` is written by the last cell only. A report made after the work stands in `with run.report(name):`.
+- `finished` is written by the last cell only. A report made after the work is inside `with run.report(name):`.
 - papermill only warns about unknown parameters, and a killed kernel leaves cells that look complete: trust the exit
   code, then `execution_count`.
 - `nbdev_clean --clear_all` strips the tag `parameters`; `Job` sees that and stops.

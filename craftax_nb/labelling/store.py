@@ -216,7 +216,7 @@ def load_labels(
         others = f"only {', '.join(sets)}: label with that recipe first"
         raise LabelError(f"{name} has no labels {recipe_hash}, {others}")
     labels = read_labels(sets[recipe_hash or next(iter(sets))], verify)
-    if data.chosen is not None and data.known_as(labels.info.get("dataset_hash"), whole=True):
+    if data.selection is not None and data.known_as(labels.info.get("dataset_hash"), whole=True):
         labels = view_labels(labels, data)
     check_labels(labels, data)
     return labels

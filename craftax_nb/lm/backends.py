@@ -37,10 +37,11 @@ class Backend(Protocol):
 # %% ../../nbs/lm/backends.ipynb #a8f8f4dd
 def batches(
     lengths: list[int],  # tokens of each item
-    budget: int,  # most tokens in a batch, padding included (an item longer than that stands alone)
+    budget: int,  # most tokens in a batch, padding included (a longer item is a batch of its own)
 ) -> list[list[int]]:  # indices of the items of each batch, longest items first
     "Batches of items of like length, so that little is padded and the first batch needs the most memory"
-    waiting, out = sorted(range(len(lengths)), key=lambda i: -lengths[i]), []
+    waiting = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    out = []
     while waiting:
         longest = lengths[waiting[0]]
         size = max(1, budget // max(1, longest))
@@ -79,7 +80,8 @@ def lower_layers(
     "Inside the block the model ends after a layer; it applies its final norm only where no layer was left out"
     whole = model.layers, model.norm
     if layer < len(model.layers):
-        model.layers, model.norm = model.layers[:layer], torch.nn.Identity()
+        model.layers = model.layers[:layer]
+        model.norm = torch.nn.Identity()
     try:
         yield model
     finally:
@@ -123,11 +125,14 @@ class Decoder:
         if not (hasattr(self.model, "layers") and hasattr(self.model, "norm")):
             name = f"{recipe.model}, a {type(model).__name__}"
             raise RecipeError(f"recipe: model is {name}, expected a decoder built like Llama or Qwen, or a BERT")
-        self.dim, self.device, self.threads = self.model.config.hidden_size * recipe.vectors, device, threads
+        self.dim = self.model.config.hidden_size * recipe.vectors
+        self.device, self.threads = device, threads
         self.batch_tokens = batch_tokens or default_batch_tokens(device)
-        self._prefix, self.prefix_tokens_computed = None, 0  # counts the tokens that went through the model
+        self._prefix = None
+        self.prefix_tokens_computed = 0  # counts the tokens that went through the model
         if self.lm:  # the model's own settings, such as a repetition penalty, are put aside
-            self.ends, self.lm.generation_config = end_ids(self.lm.generation_config), GenerationConfig()
+            self.ends = end_ids(self.lm.generation_config)
+            self.lm.generation_config = GenerationConfig()
 
     @property
     def pad(self) -> int:
@@ -146,13 +151,14 @@ def _read_prefix(self: Decoder, prefix: list[int]):
     layers = len(self.model.layers)
     if self._prefix == (prefix, layers):
         return
-    before, cache = self._prefix or ([], layers), DynamicCache()
-    known = common_beginning(before[0], prefix) if before[1] == layers else 0
-    for i, (k, v) in enumerate(self._prefix_cache if known else ()):
-        cache.update(k[:, :, :known], v[:, :, :known], i)
-    if rest := prefix[known:]:
+    before = self._prefix or ([], layers)
+    cache = DynamicCache()
+    shared = common_beginning(before[0], prefix) if before[1] == layers else 0
+    for i, (k, v) in enumerate(self._prefix_cache if shared else ()):
+        cache.update(k[:, :, :shared], v[:, :, :shared], i)
+    if rest := prefix[shared:]:
         x = torch.tensor([rest], device=self.device)
-        positions = torch.arange(known, len(prefix), device=self.device)[None]
+        positions = torch.arange(shared, len(prefix), device=self.device)[None]
         self.model(input_ids=x, position_ids=positions, cache=cache, use_cache=True)
     self._prefix_cache = [(layer.keys, layer.values) for layer in cache.layers]
     self._prefix = list(prefix), layers
@@ -208,7 +214,8 @@ def _batches(
 @torch.inference_mode()
 def encode(self: Decoder, tokens: Tokens, recipe: Recipe) -> np.ndarray:
     "Hidden states (n, dim) float32; prompts that do not begin with the prefix are computed whole"
-    out, positions = [None] * len(tokens), pooled(tokens, recipe)
+    out = [None] * len(tokens)
+    positions = pooled(tokens, recipe)
     first_pooled = [min(part[0] for part in parts) for parts in positions]
     with torch_threads(self.threads), lower_layers(self.model, recipe.layer):
         self._read_prefix(tokens.prefix)
@@ -289,19 +296,21 @@ def write(
     choices: list[list[int]] = (),  # the answers that are allowed, as token ids; none: any answer
 ) -> list[tuple[list[int], float]]:  # for each prompt, token ids and the sum of their log-probabilities
     "Answers, each until its end or `max_tokens` long; with `choices` each is one of these"
-    out, seeds = [None] * len(tokens), list(seeds) or [0] * len(tokens)
+    out = [None] * len(tokens)
+    seeds = list(seeds) or [0] * len(tokens)
     ended_choices = [[*ids, self.pad] for ids in choices]  # the padding is the token that ends an answer, or else 0
-    allowed = (lambda written: _allowed_next(ended_choices, written)) if choices else None
+    allowed = (lambda answers: _allowed_next(ended_choices, answers)) if choices else None
     max_tokens = max(map(len, ended_choices)) if choices else max_tokens
     with torch_threads(self.threads):
         self._read_prefix(tokens.prefix)
         for batch, cached in self._batches(tokens, [len(ids) - 1 for ids in tokens.ids], max_tokens):
-            rows, draw = [tokens.ids[i] for i in batch], None
+            rows = [tokens.ids[i] for i in batch]
+            draw = None
             if temperature:
                 draw = gumbel_noise(temperature, [seeds[i] for i in batch])
-            written, logits = self._continue(rows, cached, max_tokens, allowed, draw, output_logits=True)
+            answers, logits = self._continue(rows, cached, max_tokens, allowed, draw, output_logits=True)
             for row, i in enumerate(batch):
-                ids = until_end(written[row], self.ends)
+                ids = until_end(answers[row], self.ends)
                 steps = [float(x[row].float().log_softmax(-1)[t]) for x, t in zip(logits, ids)]
                 out[i] = ids, sum(steps)
     return out
@@ -309,11 +318,11 @@ def write(
 # %% ../../nbs/lm/backends.ipynb #1b56e0be
 def _allowed_next(
     ended_choices: list[list[int]],  # token ids of each choice and the token that ends an answer
-    written: list[int],  # the beginning of a choice, or a whole one
+    beginning: list[int],  # the beginning of a choice, or a whole one
 ) -> list[int]:
-    "The token ids that may come next: those with which a choice goes on, or the end again after a whole choice"
-    n = len(written)
-    ids_next = {ids[n] for ids in ended_choices if ids[:n] == written and len(ids) > n}
+    "The token ids that may come next: those that continue a choice, or the end again after a whole choice"
+    n = len(beginning)
+    ids_next = {ids[n] for ids in ended_choices if ids[:n] == beginning and len(ids) > n}
     return sorted(ids_next) or [ended_choices[0][-1]]
 
 # %% ../../nbs/lm/backends.ipynb #8c87443f
@@ -343,7 +352,8 @@ class TextEncoder:
 
         model = AutoModel.from_pretrained(model_folder(recipe.model), dtype=getattr(torch, recipe.dtype))
         self.model = model.eval().to(device)
-        self.dim, self.device, self.threads = self.model.config.hidden_size * recipe.vectors, device, threads
+        self.dim = self.model.config.hidden_size * recipe.vectors
+        self.device, self.threads = device, threads
         self.batch_tokens = batch_tokens or default_batch_tokens(device)
 
     def close(self):
@@ -358,7 +368,9 @@ class TextEncoder:
 @torch.inference_mode()
 def encode(self: TextEncoder, tokens: Tokens, recipe: Recipe) -> np.ndarray:
     "Hidden states (n, dim) float32, in the order of the tokens"
-    out, positions, layers = [None] * len(tokens), pooled(tokens, recipe), self.model.encoder.layer
+    out = [None] * len(tokens)
+    positions = pooled(tokens, recipe)
+    layers = self.model.encoder.layer
     self.model.encoder.layer = layers[: recipe.layer]
     with torch_threads(self.threads):
         for batch in batches([len(ids) for ids in tokens.ids], self.batch_tokens):
@@ -381,6 +393,6 @@ def is_encoder(config) -> bool:
 
 
 def tower_config(config):
-    "The configuration of a model's vision tower, which may stand beside a text tower as in CLIP; None without one"
+    "The configuration of a model's vision tower, which may come with a text tower as in CLIP; None without one"
     vision = getattr(config, "vision_config", config)
     return vision if is_encoder(config) and hasattr(vision, "num_channels") else None

@@ -26,7 +26,9 @@ class Continuations:
         recipe: Recipe,  # resolved
     ):
         self.folder = Path(folder) / recipe.generation_hash if folder else None
-        self._ids, self._files, self._read_files = {}, {}, set()  # ids by key; in a folder: file by key
+        self._ids = {}
+        self._files = {}
+        self._read_files = set()  # ids by key; in a folder: file by key
         if self.folder and not (self.folder / "recipe.json").exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             write_json(self.folder / "recipe.json", recipe.to_dict())
@@ -66,6 +68,8 @@ def add(self: Continuations, ids: dict):  # key (16 bytes) -> list of ids
 def _read(path: Path) -> dict:
     "A file's ids by key"
     with np.load(path) as f:
-        keys, ends, ids = f["keys"], f["ends"], f["ids"]
+        keys = f["keys"]
+        ends = f["ends"]
+        ids = f["ids"]
     starts = [0, *ends[:-1]]
     return {k.tobytes(): ids[a:b].tolist() for k, a, b in zip(keys, starts, ends)}

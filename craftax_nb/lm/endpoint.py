@@ -63,15 +63,19 @@ class OpenAIEngine:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise EngineError(f"engine_url is {url!r}, expected an address such as http://node17:8000")
-        self.url, self.timeout, self.retries = url if parts.path else f"{url}/v1", timeout, retries
+        self.url = url if parts.path else f"{url}/v1"
+        self.timeout = timeout
+        self.retries = retries
         local = parts.hostname in ("localhost", "::1") or parts.hostname.startswith("127.")
         http = openai.DefaultHttpxClient(trust_env=not local)  # no proxy between this machine and itself
         limit = openai.Timeout(timeout, connect=min(timeout, 10.0))
         options = dict(timeout=limit, max_retries=retries, http_client=http)
         self.client = openai.OpenAI(base_url=self.url, api_key=engine_key(url) or "none", **options)
-        self.concurrency, self.refused = concurrency, set()  # refused: options that the endpoint doesn't take
+        self.concurrency = concurrency
+        self.refused = set()  # refused: options that the endpoint doesn't take
         self.name = self.model = model or self._only_model()
-        self._tokenizer_name, self._tokenizer = tokenizer or self.model, None
+        self._tokenizer_name = tokenizer or self.model
+        self._tokenizer = None
 
     def close(self):
         self.client.close()
@@ -119,20 +123,20 @@ def _only_model(self: OpenAIEngine) -> str:
     with self._asking():
         names = [model.id for model in self.client.models.list().data]
     if len(names) != 1:
-        listed = ", ".join(names[:8]) or "none"
-        raise EngineError(f"engine {self.url} has {len(names)} models ({listed}); give one of them as model")
+        some = ", ".join(names[:8]) or "none"
+        raise EngineError(f"engine {self.url} has {len(names)} models ({some}); give one of them as model")
     return names[0]
 
 # %% ../../nbs/lm/endpoint.ipynb #03c131cb
 @patch
-def _at_once(self: OpenAIEngine, ask: Callable, items: list) -> list:
-    """What `ask` returns for each item, in order; at most `concurrency` calls run at once. After an EngineError no
+def _at_once(self: OpenAIEngine, request: Callable, items: list) -> list:
+    """What `request` returns for each item, in order; at most `concurrency` calls run at once. After an EngineError no
     further call begins, and the error's `arrived` holds what the others returned"""
     failed = threading.Event()
 
     def call(item):
         try:
-            return None if failed.is_set() else ask(item)
+            return None if failed.is_set() else request(item)
         except EngineError as e:
             failed.set()
             return e
@@ -201,13 +205,13 @@ def complete(
     "One answer for each chat; EngineCant where the endpoint refuses the schema of the choices"
     options = self._options(max_tokens, temperature, choices)
 
-    def ask(item):
+    def request(item):
         chat, seed = item
         with self._asking():
             answer = _answer(self._create(chat, options | ({"seed": seed} if temperature != 0 else {})))
         return self._chosen(answer, choices) if len(choices) else answer
 
-    return self._at_once(ask, list(zip(chats, list(seeds) or [0] * len(chats))))
+    return self._at_once(request, list(zip(chats, list(seeds) or [0] * len(chats))))
 
 # %% ../../nbs/lm/endpoint.ipynb #9b01c381
 @patch
@@ -223,7 +227,8 @@ def _options(self: OpenAIEngine, max_tokens: int, temperature: float | None, cho
 # %% ../../nbs/lm/endpoint.ipynb #81d2b091
 def _answer(out) -> Reply:
     "The `Reply` for what the client returns"
-    choice, usage = out.choices[0], out.usage
+    choice = out.choices[0]
+    usage = out.usage
     steps = choice.logprobs.content if choice.logprobs else None
     log_prob = sum(min(step.logprob, 0.0) for step in steps) if steps else float("nan")
     ended = choice.finish_reason != "length"
@@ -278,11 +283,11 @@ def score(self: OpenAIEngine, chats: list[list[dict]], candidates: list[str]) ->
     tokenizer = self._own_tokenizer()
     answers = candidate_ids(tokenizer, candidates)
 
-    def ask(chat):
+    def request(chat):
         with self._asking():
             return self._score(chat_ids(tokenizer, chat), answers)
 
-    return self._at_once(ask, list(chats))
+    return self._at_once(request, list(chats))
 
 # %% ../../nbs/lm/endpoint.ipynb #87f34ac9
 @patch

@@ -21,7 +21,7 @@ from .recipe import Recipe
 
 # %% ../../nbs/lm/engines.ipynb #a7999136
 class EngineError(RuntimeError):
-    "An engine gave no answer; the message says why and what to do"
+    "An engine gave no answer; the message has the reason and the remedy"
 
     arrived: list = ()  # answers of the same call that did arrive, in the order of its chats, None for the others
 
@@ -83,8 +83,10 @@ class TransformersEngine:
     ):
         from transformers import AutoTokenizer
 
-        self.name, recipe = model, Recipe(model=model, dtype=dtype, generated_tokens=2)
-        self.backend, self.dtype = make_backend(recipe, "transformers", device, threads), dtype
+        self.name = model
+        recipe = Recipe(model=model, dtype=dtype, generated_tokens=2)
+        self.backend = make_backend(recipe, "transformers", device, threads)
+        self.dtype = dtype
         if not isinstance(self.backend, Decoder):
             raise EngineCant(
                 f"this engine can't write: {model} is an encoder; give a causal model, for example smollm2"
@@ -140,9 +142,9 @@ def complete(
     shared = min(common_beginning(*ids), min(map(len, ids)) - 1)  # each chat's last token is computed anew
     tokens = Tokens(ids, [len(x) - 1 for x in ids], ids[0][:shared], [{}] * len(ids), [0] * len(ids))
     temperature = 1.0 if temperature is None else temperature
-    written = self.backend.write(tokens, max_tokens, temperature, seeds, allowed)
+    answers = self.backend.write(tokens, max_tokens, temperature, seeds, allowed)
     out = []
-    for prompt, (answer, log_prob) in zip(ids, written):
+    for prompt, (answer, log_prob) in zip(ids, answers):
         ended = bool(answer) and answer[-1] in self.backend.ends
         without_end = answer[:-1] if ended else answer
         is_choice = allowed and ended
@@ -164,9 +166,9 @@ def score(self: TransformersEngine, chats: list[list[dict]], candidates: list[st
 def hidden(self: TransformersEngine, texts: list[str], recipe: Recipe) -> np.ndarray:
     "Hidden states (n, dim) float32, as the recipe's `Extractor` gives them; EngineCant for another model's recipe"
     for field, loaded in (("model", self.name), ("dtype", self.dtype)):
-        if (wanted := getattr(recipe, field)) != loaded:
+        if (value := getattr(recipe, field)) != loaded:
             raise EngineCant(
-                f"this engine can't give hidden states of {field} {wanted}: it holds {loaded}; open another"
+                f"this engine can't give hidden states of {field} {value}: it holds {loaded}; open another"
             )
     recipe = resolve_recipe(recipe)
     tokens = tokenise(self.tokenizer, render(self.tokenizer, recipe.prompt, recipe.thinking), list(texts))
@@ -192,9 +194,11 @@ def check_engine(
     out = {}
     for name, test in tests.items():
         try:
-            problem, out[name] = test(engine, like, tolerance), "yes"
+            problem = test(engine, like, tolerance)
+            out[name] = "yes"
         except EngineCant as e:
-            problem, out[name] = "" if "this engine can't" in str(e) else f"it says {e}", str(e)
+            problem = "" if "this engine can't" in str(e) else f"it answers {e}"
+            out[name] = str(e)
         if problem:
             raise EngineError(f"engine {engine.name}: {name} is wrong: {problem}")
     return out
@@ -205,11 +209,11 @@ def _check_complete(engine: Engine, like, tolerance: float) -> str:
     answers = engine.complete(CHECK_CHATS, 6)
     if [a.tokens > 6 or a.prompt_tokens <= 0 or a.log_prob > 0 for a in answers] != [False] * len(CHECK_CHATS):
         return f"{answers}, expected {len(CHECK_CHATS)} answers of at most 6 tokens"
-    for answer, wanted in zip(answers, like.complete(CHECK_CHATS, 6) if like else ()):
-        if answer.text.rstrip("�") != wanted.text.rstrip("�"):  # an unfinished character is shown or left out
-            return f"{answer.text!r}, expected {wanted.text!r}"
-        if abs(answer.log_prob - wanted.log_prob) > tolerance:  # never for NaN
-            return f"{answer.text!r} with log-probability {answer.log_prob}, expected {wanted.log_prob}"
+    for answer, expected in zip(answers, like.complete(CHECK_CHATS, 6) if like else ()):
+        if answer.text.rstrip("�") != expected.text.rstrip("�"):  # an unfinished character is shown or left out
+            return f"{answer.text!r}, expected {expected.text!r}"
+        if abs(answer.log_prob - expected.log_prob) > tolerance:  # never for NaN
+            return f"{answer.text!r} with log-probability {answer.log_prob}, expected {expected.log_prob}"
     return ""
 
 
@@ -227,8 +231,8 @@ def _check_score(engine: Engine, like, tolerance: float) -> str:
     rows = np.stack([s.log_likelihoods for s in engine.score(CHECK_CHATS, CHECK_NAMES)])
     if rows.shape != (len(CHECK_CHATS), len(CHECK_NAMES)) or not (rows < 0).all():
         return f"{rows.tolist()}, expected {len(CHECK_CHATS)} rows of {len(CHECK_NAMES)} numbers below 0"
-    wanted = np.stack([s.log_likelihoods for s in like.score(CHECK_CHATS, CHECK_NAMES)]) if like else rows
-    return f"off by {x:.2g}" if (x := np.abs(rows - wanted).max()) > tolerance else ""
+    expected = np.stack([s.log_likelihoods for s in like.score(CHECK_CHATS, CHECK_NAMES)]) if like else rows
+    return f"off by {x:.2g}" if (x := np.abs(rows - expected).max()) > tolerance else ""
 
 
 def _check_hidden(engine: Engine, like, tolerance: float) -> str:
@@ -236,5 +240,5 @@ def _check_hidden(engine: Engine, like, tolerance: float) -> str:
     texts = [chat[-1]["content"] for chat in CHECK_CHATS]
     recipe = Recipe(model=(like or engine).name, dtype=getattr(like or engine, "dtype", "float32"))
     rows = engine.hidden(texts, recipe)
-    wanted = like.hidden(texts, recipe) if like else rows
-    return f"off by {x:.2g}" if (x := np.abs(rows - wanted).max() / np.abs(wanted).max()) > tolerance else ""
+    expected = like.hidden(texts, recipe) if like else rows
+    return f"off by {x:.2g}" if (x := np.abs(rows - expected).max() / np.abs(expected).max()) > tolerance else ""

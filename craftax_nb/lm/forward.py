@@ -32,7 +32,8 @@ def _positions(recipe: Recipe, ids: list[int], start: int, spans: dict, generate
     if kind == "last":
         return [np.arange(end - 1, end)]
     if kind == "sections":
-        spans, names = spans | {"generated": (prompt, end)}, names.split(",")
+        spans = spans | {"generated": (prompt, end)}
+        names = names.split(",")
         groups = [[name] for name in names] if recipe.vectors > 1 else [names]
         return [_section_positions(group, spans, prompt) for group in groups]
     step = int(kind.rpartition("-")[2]) if "every-" in kind else 1

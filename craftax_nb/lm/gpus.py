@@ -28,7 +28,7 @@ class GpuPlan:
     tensor_parallel: int = 1  # GPUs that share each layer
     pipeline_parallel: int = 1  # groups of GPUs, each with its own part of the layers
     expert_parallel: bool = False  # a mixture of experts: whole experts on each GPU, instead of a part of each expert
-    gpu_memory: float = 0.0  # share of each GPU's memory that the engine takes; 0: what is left beside JAX
+    gpu_memory: float = 0.0  # share of each GPU's memory that the engine takes; 0: what JAX leaves
 
     def __post_init__(self):
         for name in ("tensor_parallel", "pipeline_parallel"):
@@ -60,7 +60,7 @@ def add_gpu_options(add: Callable) -> None:  # add: a parser's `add_argument`
     add("--tensor-parallel", type=int, default=1, help="vLLM: GPUs that share each layer (%(default)s)")
     add("--pipeline-parallel", type=int, default=1, help="vLLM: groups of GPUs with a part of the layers (%(default)s)")
     add("--expert-parallel", action="store_true", help="vLLM, a mixture of experts: whole experts on each GPU")
-    add("--gpu-memory", type=float, default=0.0, help="vLLM: share of each GPU's memory; 0: what is left beside JAX")
+    add("--gpu-memory", type=float, default=0.0, help="vLLM: share of each GPU's memory; 0: what JAX leaves")
 
 
 def gpu_plan(

@@ -52,7 +52,7 @@ def name(self: Labeller) -> str:
 
 @patch(as_prop=True)
 def history(self: Labeller) -> int:
-    "How many earlier states the model reads beside each state"
+    "How many earlier states the model reads with each state"
     return self.recipe.history if self.recipe else 0
 
 

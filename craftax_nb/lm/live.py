@@ -19,7 +19,7 @@ from .recipe import Recipe, recipe_from_dict, require_same
 
 # %% ../../nbs/lm/live.ipynb #1cc2d685
 class LocalLabeller(Labeller):
-    "The hidden states of a language model on this machine, as a recipe says; the vectors of many texts are remembered"
+    "The hidden states of a language model on this machine, as a recipe asks; the vectors of many texts are remembered"
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class LocalLabeller(Labeller):
         extractor: Labeller | None = None,  # one that is loaded already; None: `open_extractor` opens one
         remember: int = 20_000,  # how many texts' vectors are kept, those asked for last
         describe: Callable[[np.ndarray, str], list[str]] | None = None,  # as `Labeller.describe`
-        accept_unrecorded_words: bool = False,  # take a recipe that doesn't say in which words states were described
+        accept_unrecorded_words: bool = False,  # take a recipe that doesn't record in which words states were described
         **options,  # of `open_extractor`: backend, device, threads
     ):
         recipe = recipe_from_dict(recipe) if isinstance(recipe, dict) else recipe
@@ -48,10 +48,10 @@ class LocalLabeller(Labeller):
 @patch
 def encode(self: LocalLabeller, texts: list[str]) -> np.ndarray:  # (n, dim) float32
     "Hidden states of texts; each distinct one is computed once"
-    known = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
-    if new := [text for text in dict.fromkeys(texts) if text not in known]:
-        known.update(zip(new, self.extractor.encode(new)))
+    vectors = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
+    if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
+        vectors.update(zip(new, self.extractor.encode(new)))
         self.computed += len(new)
     for text in texts:  # the last text of a call is the last to be forgotten
-        self._vectors[text] = known[text]
-    return np.stack([known[text] for text in texts]) if len(texts) else np.zeros((0, self.dim), np.float32)
+        self._vectors[text] = vectors[text]
+    return np.stack([vectors[text] for text in texts]) if len(texts) else np.zeros((0, self.dim), np.float32)

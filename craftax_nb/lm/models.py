@@ -22,7 +22,7 @@ from ..runs.files import resolve, whole_folder, write_text
 
 # %% ../../nbs/lm/models.ipynb #8862ceb1
 class ModelError(RuntimeError):
-    "A model that is not there or cannot be read; the message says what to do"
+    "A model that is not there or cannot be read; the message has the remedy"
 
 
 def model_cache_folder() -> Path:
@@ -65,7 +65,7 @@ def find_model(
     "Folder or hub id of a model; raises ModelError for one that is not there"
     if name == "smollm2":
         if not (smollm2_folder() / "config.json").exists():
-            advice = "run `make setup` (or `python -m craftax_nb.lm.models`), or say in CRAFTAX_NB_CACHE where it is"
+            advice = "run `make setup` (or `python -m craftax_nb.lm.models`), or name in CRAFTAX_NB_CACHE where it is"
             raise ModelError(f"SmolLM2 is not in {smollm2_folder()}: {advice}")
         return str(smollm2_folder())
     if name == "minilm":
@@ -105,11 +105,11 @@ def merge_adapter(
     folder: Path,  # with adapter_config.json and its tensors
 ) -> Path:
     "The folder of the whole model; ModelError for an adapter of another kind than plain LoRA"
-    about = json.loads((folder / _ADAPTER).read_text())
-    if kind := _unsupported_kind(about):
+    adapter = json.loads((folder / _ADAPTER).read_text())
+    if kind := _unsupported_kind(adapter):
         raise ModelError(f"adapter {folder} is of a kind that isn't read here ({kind}); merge it with peft, give that")
-    base = model_folder(about["base_model_name_or_path"])
-    scale = about["lora_alpha"] / (about["r"] ** (0.5 if about.get("use_rslora") else 1))
+    base = model_folder(adapter["base_model_name_or_path"])
+    scale = adapter["lora_alpha"] / (adapter["r"] ** (0.5 if adapter.get("use_rslora") else 1))
     key = hashlib.sha256(json.dumps([weights_hash(base), weights_hash(folder), scale]).encode()).hexdigest()[:16]
     out = model_cache_folder() / "merged" / key
     if not (out / "config.json").exists():
@@ -118,12 +118,12 @@ def merge_adapter(
     return out
 
 # %% ../../nbs/lm/models.ipynb #a04643a0
-def _unsupported_kind(about: dict) -> str:  # about: an adapter's configuration
+def _unsupported_kind(adapter: dict) -> str:  # adapter: an adapter's configuration
     'What makes an adapter another kind than plain LoRA; "" for plain LoRA'
-    if others := [k for k in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern") if about.get(k)]:
+    if others := [k for k in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern") if adapter.get(k)]:
         return ", ".join(others)
-    plain = about.get("peft_type") == "LORA" and about.get("bias", "none") == "none"
-    return "" if plain else f"{about.get('peft_type')}, bias {about.get('bias')}"
+    plain = adapter.get("peft_type") == "LORA" and adapter.get("bias", "none") == "none"
+    return "" if plain else f"{adapter.get('peft_type')}, bias {adapter.get('bias')}"
 
 # %% ../../nbs/lm/models.ipynb #3e1b0a5a
 def _save_merged(base: Path, adapter: Path, scale: float, folder: Path):
@@ -131,7 +131,8 @@ def _save_merged(base: Path, adapter: Path, scale: float, folder: Path):
     from safetensors.torch import load_file
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    model, tensors = AutoModelForCausalLM.from_pretrained(base), {}
+    model = AutoModelForCausalLM.from_pretrained(base)
+    tensors = {}
     for file in sorted(adapter.glob("*.safetensors")):
         tensors |= load_file(file)
     weights = dict(model.named_parameters())
@@ -254,7 +255,8 @@ def tiny_tokenizer(more: tuple = ()):
 
     texts = [path.read_text() for path in sorted((package_folder("craftax_nb") / "lm" / "prompts").glob("*.md"))]
     raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=600,
         special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>", *more],

@@ -43,14 +43,17 @@ def fact_names() -> tuple[str, ...]:
 
 
 def facts_hash() -> str:  # 16 hex digits
-    "A digest of the names, which stands for the weights in an oracle's recipe"
+    "A digest of the names, in place of the weights in an oracle's recipe"
     return hashlib.sha256("\0".join(fact_names()).encode()).hexdigest()[:16]
 
 # %% ../../nbs/lm/oracle.ipynb #82e490d6
 def _places(parts: Unpacked) -> dict[str, np.ndarray]:  # kind -> (n, tiles) bool
     "For each kind of thing, on which tiles there is one"
-    n, spec = len(parts.blocks), parts.spec
-    blocks, items, places = parts.blocks.reshape(n, -1), parts.items.reshape(n, -1), {}
+    n = len(parts.blocks)
+    spec = parts.spec
+    blocks = parts.blocks.reshape(n, -1)
+    items = parts.items.reshape(n, -1)
+    places = {}
     for name, (what, i) in _kinds(spec).items():
         if what == "mob":
             places[name] = np.zeros((n, spec.tiles), bool)
@@ -65,9 +68,11 @@ def _nearest(places: dict[str, np.ndarray], spec: ObsSpec) -> dict[str, np.ndarr
     "How near the nearest thing of each kind is, and where; of several that are equally near the first in reading order"
     rows, columns = (x.ravel() - size // 2 for x, size in zip(np.indices(spec.map_shape), spec.map_shape))
     steps = np.abs(rows) + np.abs(columns)
-    order, out = np.argsort(steps, kind="stable"), {}
+    order = np.argsort(steps, kind="stable")
+    out = {}
     for kind, there in places.items():
-        nearest, any_there = order[there[:, order].argmax(1)], there.any(1)
+        nearest = order[there[:, order].argmax(1)]
+        any_there = there.any(1)
         out[f"near {kind}"] = any_there / (1 + steps[nearest])
         out[f"down to {kind}"] = any_there * rows[nearest]
         out[f"right to {kind}"] = any_there * columns[nearest]
@@ -78,12 +83,14 @@ def state_facts(
     codes: np.ndarray,  # (n, width) uint8
 ) -> np.ndarray:  # (n, facts) float32, in the order of `fact_names`
     "The facts of states"
-    parts, column_of = unpack(np.asarray(codes)), {name: i for i, name in enumerate(fact_names())}
+    parts = unpack(np.asarray(codes))
+    column_of = {name: i for i, name in enumerate(fact_names())}
     out = np.zeros((len(codes), len(column_of)), np.float32)
     scalars = {name: parts.scalar(name) for name in parts.spec.scalar_names if name != "direction"}
     for name, values in (scalars | _nearest(_places(parts), parts.spec)).items():
         out[:, column_of[name]] = values
-    heading, ahead = parts.scalar("direction").clip(0, 4), _blocks_ahead(parts)
+    heading = parts.scalar("direction").clip(0, 4)
+    ahead = _blocks_ahead(parts)
     for i in np.flatnonzero(heading > 0):
         out[i, column_of[f"heading {heading[i]}"]] = 1
     for i in np.flatnonzero(ahead < len(parts.spec.block_names)):  # a dark tile's block is unknown
@@ -102,7 +109,8 @@ def fact_texts(
     codes: np.ndarray,  # (n, width) uint8
 ) -> list[str]:
     "The facts of states in words and numbers"
-    names, facts = fact_names(), state_facts(codes)
+    names = fact_names()
+    facts = state_facts(codes)
     facts_in_words = [[f"{names[i]} {row[i]:.9g}" for i in np.flatnonzero(row)] for row in facts]
     return ["; ".join(parts) or "nothing" for parts in facts_in_words]
 

@@ -97,7 +97,7 @@ def render(
     tokenizer,  # as `chat_text` takes it
     version: str,  # of `prompt_versions`
     thinking: bool = False,
-    mark: str = "@observation@",  # stands for the observation
+    mark: str = "@observation@",  # replaced by the observation
 ) -> Template:
     "The chat template around an observation; raises ValueError for a template that changes the user's text"
     messages = [dict(role="system", content=system_text(version)), dict(role="user", content=mark)]
@@ -149,7 +149,8 @@ def observation_texts(
         return texts
     if past.shape[1:] != codes.shape:
         raise ValueError(f"past has shape {past.shape}, expected (k, {', '.join(map(str, codes.shape))})")
-    exists, earlier = past.any(-1), [describe(x, text_format) for x in past]
+    exists = past.any(-1)
+    earlier = [describe(x, text_format) for x in past]
 
     def past_texts(i):
         return [earlier[j][i] for j in range(len(past)) if exists[j, i]]
@@ -168,7 +169,9 @@ def made_up_codes(
     seed: int = 0,
 ) -> np.ndarray:  # (n, width) uint8
     "Codes of made-up states, the same for the same seed"
-    rng, part, codes = np.random.RandomState(seed), spec.slices, np.zeros((n, spec.width), np.uint8)
+    rng = np.random.RandomState(seed)
+    part = spec.slices
+    codes = np.zeros((n, spec.width), np.uint8)
 
     def some(name, high, share):
         shape = (n, part[name].stop - part[name].start)
@@ -218,7 +221,7 @@ def text_hash(
     text_format: str,  # as `observation_texts` takes
     history: int = 0,  # of the recipe; above 0 the words around earlier states count too
 ) -> str:  # 16 hex digits
-    "Digest of what a text format says of the made-up states (or of what their frames show)"
+    "Digest of a text format's texts for the made-up states (or of what their frames show)"
     from craftax_nb.world.layout import CLASSIC, FULL
 
     digest = hashlib.sha256()
@@ -238,7 +241,7 @@ def text_hash(
 # %% ../../nbs/lm/prompt.ipynb #54e8e4c8
 def require_words(
     recipe: Recipe,
-    accept_unrecorded: bool = False,  # take a resolved recipe that doesn't say in which words states were described
+    accept_unrecorded: bool = False,  # take a resolved recipe that doesn't record in which words states were described
 ):
     "Raises RecipeMismatch when states are described in other words today than when the recipe was resolved"
     if not recipe.resolved or accept_unrecorded and not recipe.text_hash:
@@ -312,7 +315,8 @@ def tokenise(
     if not all(texts):
         raise ValueError("an observation's text is empty")
     encoded = tokenizer([template.fill(x) for x in texts], add_special_tokens=False, return_offsets_mapping=True)
-    cut, ids = len(template.before), [list(row) for row in encoded["input_ids"]]
+    cut = len(template.before)
+    ids = [list(row) for row in encoded["input_ids"]]
     places = [_places(text, cut, offsets) for text, offsets in zip(texts, encoded["offset_mapping"])]
     prefix = list(tokenizer(template.before, add_special_tokens=False)["input_ids"])
     return Tokens(ids, [start for start, _ in places], prefix, [spans for _, spans in places], [0] * len(ids))

@@ -27,7 +27,8 @@ class DecoderSize:
 
     def layer(self, experts: int) -> int:
         "Weights of one layer with this number of experts"
-        heads, kv_heads = self.num_attention_heads, self.num_key_value_heads
+        heads = self.num_attention_heads
+        kv_heads = self.num_key_value_heads
         attention = self.hidden_size * self.head_dim * 2 * (heads + kv_heads)
         router = self.hidden_size * self.experts if self.experts > 1 else 0
         return attention + router + experts * 3 * self.hidden_size * self.intermediate_size
@@ -115,7 +116,8 @@ def sizing_rows(
     rows = []
     for name in names:
         for count in counts:
-            size, one = MODELS[name], GPUS[gpu]
+            size = MODELS[name]
+            one = GPUS[gpu]
             needed = memory_needed(size)
             fits = needed < 0.9 * count * one.memory
             rows.append(

@@ -25,7 +25,7 @@ TOWER_FIELDS = dict(text_format="image", positions="observation", pooling="mean"
 
 
 def is_tower(folder: str | Path) -> bool:  # of a model
-    "Whether a model is a vision tower alone, or has one beside its text tower as CLIP has"
+    "Whether a model is a vision tower alone, or has one next to its text tower as CLIP has"
     from transformers import AutoConfig
 
     return tower_config(AutoConfig.from_pretrained(folder)) is not None
@@ -46,7 +46,7 @@ def frame_settings(
     files = [Path(folder) / f"{name}_config.json" for name in ("preprocessor", "processor")]
     file = next((file for file in files if file.exists()), None)
     if file is None:
-        raise RecipeError(f"recipe: {folder} has no preprocessor_config.json, which says how its frames are scaled")
+        raise RecipeError(f"recipe: {folder} has no preprocessor_config.json, which defines how its frames are scaled")
     return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
 
 # %% ../../nbs/lm/towers.ipynb #c2e0bdae
@@ -85,25 +85,31 @@ class TowerExtractor(Labeller):
             raise RecipeError(f"backend is {backend}, but pictures are read with transformers")
         require_vllm_for(settings, "transformers")
         gpu = "cuda" if torch.cuda.is_available() else "cpu"
-        self.recipe, self.threads, self.batch_frames = recipe, threads, batch_frames
-        self.device, folder = gpu if device == "auto" else device, model_folder(recipe.model)
+        self.recipe = recipe
+        self.threads = threads
+        self.batch_frames = batch_frames
+        self.device = gpu if device == "auto" else device
+        folder = model_folder(recipe.model)
         model = AutoModel.from_pretrained(folder, dtype=getattr(torch, recipe.dtype)).eval()
         self.model = getattr(model, "vision_model", model).to(self.device)
         self.processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
         self.dim = self._vectors([np.zeros((32, 32, 3), np.uint8)]).shape[1]
 
-    def encode(self, texts: list[str]) -> np.ndarray:  # (n, dim) float32
-        "Vectors of frames, in the order of the texts; equal texts are computed once"
-        place = {x: i for i, x in enumerate(dict.fromkeys(texts))}
-        if not place:
-            return np.zeros((0, self.dim), np.float32)
-        distinct, size = [frame_of(x) for x in place], self.batch_frames
-        parts = [self._vectors(distinct[i : i + size]) for i in range(0, len(distinct), size)]
-        return np.concatenate(parts)[[place[x] for x in texts]]
-
     def close(self):
         "Gives the model's memory back"
         self.model = None
+
+# %% ../../nbs/lm/towers.ipynb #478dc2ff
+@patch
+def encode(self: TowerExtractor, texts: list[str]) -> np.ndarray:  # (n, dim) float32
+    "Vectors of frames, in the order of the texts; equal texts are computed once"
+    place = {x: i for i, x in enumerate(dict.fromkeys(texts))}
+    if not place:
+        return np.zeros((0, self.dim), np.float32)
+    distinct = [frame_of(x) for x in place]
+    size = self.batch_frames
+    parts = [self._vectors(distinct[i : i + size]) for i in range(0, len(distinct), size)]
+    return np.concatenate(parts)[[place[x] for x in texts]]
 
 # %% ../../nbs/lm/towers.ipynb #ce12b9d7
 @patch

@@ -33,7 +33,7 @@ class FrameTokens(Tokens):
 
     pixels: list = field(default_factory=list)  # for each, (patches, values) float32
     grids: list = field(default_factory=list)  # for each, (1, 3): frames, rows and columns of patches
-    pad: int = 0  # the id that stands for a patch
+    pad: int = 0  # the id of a patch
 
     def take(self, which: list[int]) -> "FrameTokens":
         "The prompts with these indices, in this order"
@@ -77,7 +77,8 @@ class FrameTokeniser:
             tokenizer(x, add_special_tokens=False)["input_ids"]
             for x in (template.before + "<|vision_start|>", "<|vision_end|>" + template.after)
         )
-        pad, n = tokenizer.convert_tokens_to_ids("<|image_pad|>"), len(texts)
+        pad = tokenizer.convert_tokens_to_ids("<|image_pad|>")
+        n = len(texts)
         images = [self._image(text) for text in texts]
         patches = [int(x["image_grid_thw"].prod()) // self.processor.merge_size**2 for x in images]
         return FrameTokens(
@@ -119,10 +120,13 @@ class FrameDecoder:
             raise RecipeError(f"recipe: {problem}, {expected}")
         options = dict(dtype=getattr(torch, recipe.dtype), attn_implementation="sdpa")
         self.lm = AutoModelForImageTextToText.from_pretrained(folder, **options).eval().to(device)
-        self.model, self.device, self.threads = self.lm.model, device, threads
+        self.model = self.lm.model
+        self.device = device
+        self.threads = threads
         self.dim = self.model.config.get_text_config().hidden_size * recipe.vectors
         self.batch_tokens = batch_tokens or default_batch_tokens(device)
-        self.ends, self.lm.generation_config = end_ids(self.lm.generation_config), GenerationConfig()
+        self.ends = end_ids(self.lm.generation_config)
+        self.lm.generation_config = GenerationConfig()
 
     def close(self):
         self.lm = self.model = None
@@ -145,7 +149,8 @@ class FrameDecoder:
 @torch.inference_mode()
 def encode(self: FrameDecoder, tokens: FrameTokens, recipe: Recipe) -> np.ndarray:
     "Hidden states (n, dim) float32, in the order of the tokens"
-    out, positions = [None] * len(tokens), pooled(tokens, recipe)
+    out = [None] * len(tokens)
+    positions = pooled(tokens, recipe)
     with torch_threads(self.threads), lower_layers(self.model.language_model, recipe.layer):
         for batch in batches(list(map(len, tokens.ids)), self.batch_tokens):
             states = self.model(**self._inputs(tokens.take(batch)), use_cache=False).last_hidden_state
@@ -160,7 +165,8 @@ def generate(self: FrameDecoder, tokens: FrameTokens, max_tokens: int) -> list[l
     "Greedy continuations; prompts of one length together, so that nothing is padded"
     from transformers import GenerationConfig
 
-    out, pad = [None] * len(tokens), (self.ends or [0])[0]
+    out = [None] * len(tokens)
+    pad = (self.ends or [0])[0]
     greedy = GenerationConfig(
         max_new_tokens=max_tokens, do_sample=False, eos_token_id=self.ends or None, pad_token_id=pad
     )

@@ -162,7 +162,10 @@ class VllmExtract:
         wait: float = 60.0,  # seconds for the last vectors after the last request has ended
         **settings,  # for vllm.LLM
     ):
-        self.recipe, self.folder, self.wait, self._num_requests = recipe, folder, wait, 0
+        self.recipe = recipe
+        self.folder = folder
+        self.wait = wait
+        self._num_requests = 0
         self._llm = start_engine(folder, recipe.dtype, threads, **_extract_settings(recipe.layer), **settings)
         self.dim = self._llm.llm_engine.model_config.get_hidden_size() * recipe.vectors
         self._llm.collective_rpc("start_pooling", args=(recipe.norm == "final",))
@@ -212,7 +215,8 @@ def _sampling(key: str, parts: list[list[int]]):  # vllm.SamplingParams
 @patch
 def _take(self: VllmExtract, keys: set[str]) -> dict[str, bytes]:
     "Fetches vectors from the worker; those of the requests that ended last are pooled a moment later"
-    vectors, end = {}, time.monotonic() + self.wait
+    vectors = {}
+    end = time.monotonic() + self.wait
     while keys - vectors.keys():
         for ready in self._llm.collective_rpc("take_pooled"):
             vectors.update(ready)
@@ -232,7 +236,8 @@ def _rows(vectors: dict[str, bytes], keys, dim: int) -> np.ndarray:  # (n, dim) 
 def _require_layer(started_for: Recipe, recipe: Recipe):
     "Raises RecipeError when an engine that was started for one layer is asked for another"
     for field in ("layer", "norm"):
-        a, b = getattr(started_for, field), getattr(recipe, field)
+        a = getattr(started_for, field)
+        b = getattr(recipe, field)
         if a != b:
             raise RecipeError(
                 f"this vLLM was started for {field} {a!r}, but the recipe has {b!r}: make a backend for it"
@@ -303,12 +308,12 @@ class VllmPooling:
 def encode(self: VllmPooling, tokens: Tokens, recipe: Recipe) -> np.ndarray:  # (n, dim) float32
     "Hidden states in the order of the prompts; raises RecipeError for a recipe that pools several tokens"
     _require_layer(self.recipe, recipe)
-    asked = requests(tokens, recipe)
-    if (most := max((sum(map(len, parts)) for _, parts in asked), default=1)) > 1:
+    queries = requests(tokens, recipe)
+    if (most := max((sum(map(len, parts)) for _, parts in queries), default=1)) > 1:
         raise RecipeError(
             f"vLLM's pooling gives one token, but positions {recipe.positions!r} with pooling "
             f"{recipe.pooling!r} average {most}: take VllmExtract"
         )
-    prompts = [{"prompt_token_ids": ids} for ids, _ in asked]
+    prompts = [{"prompt_token_ids": ids} for ids, _ in queries]
     outputs = self._llm.embed(prompts, use_tqdm=False) if prompts else []
-    return np.array([x.outputs.embedding for x in outputs], np.float32).reshape(len(asked), self.dim)
+    return np.array([x.outputs.embedding for x in outputs], np.float32).reshape(len(queries), self.dim)

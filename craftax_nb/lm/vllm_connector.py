@@ -20,7 +20,8 @@ def states_at(
     positions: list[int],  # tokens of the request
 ) -> torch.Tensor:  # (positions, width)
     "The states of a request's tokens"
-    at, size = torch.tensor(positions), pages.shape[2]
+    at = torch.tensor(positions)
+    size = pages.shape[2]
     return pages[torch.tensor(block_ids)[at // size].to(pages.device), 0, (at % size).to(pages.device)]
 
 # %% ../../nbs/lm/vllm_connector.ipynb #bfc0f336
@@ -57,11 +58,14 @@ class PooledStates(ExampleHiddenStatesConnector):
     def request_finished(self, request, block_ids):
         "Runs in the scheduler: tells the worker which tokens of a finished request to take"
         wait, _ = super().request_finished(request, block_ids)
-        pending, wanted = self._pending_saves.get(request.request_id), request.kv_transfer_params or {}
-        if pending is None or "positions" not in wanted:
+        pending = self._pending_saves.get(request.request_id)
+        parameters = request.kv_transfer_params or {}
+        if pending is None or "positions" not in parameters:
             self._pending_saves.pop(request.request_id, None)
             return False, None
-        pending.positions, pending.sizes, pending.key = wanted["positions"], wanted["sizes"], wanted["key"]
+        pending.positions = parameters["positions"]
+        pending.sizes = parameters["sizes"]
+        pending.key = parameters["key"]
         return wait, None
 
     @torch.inference_mode()
@@ -87,7 +91,8 @@ class PooledStatesWorker:
     def take_pooled(self) -> dict[str, bytes]:
         "The vectors that are ready, by key: float32 bytes; they are forgotten here"
         connector = get_kv_transfer_group()
-        ready, connector.pooled = connector.pooled, {}
+        ready = connector.pooled
+        connector.pooled = {}
         if not ready:
             return {}
         rows = torch.stack(list(ready.values())).cpu().numpy()

@@ -10,14 +10,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from flax import linen as nn
+from flax.linen.initializers import orthogonal, zeros
 
 from .names import WORLD_MODEL
+from .products import product
 from .rssm import Layer
 from .spec import NetSpec
 
 # %% auto #0
 __all__ = ['AGE_BUCKETS', 'LEAST_ROWS', 'Aged', 'aged', 'age_bucket', 'HiddenRows', 'HiddenTable', 'check_hidden_state',
-           'with_age', 'encoder_products', 'row_products', 'table_products', 'rows_of']
+           'with_age', 'JoiningLayer', 'join_hidden', 'encoder_products', 'row_products', 'table_products', 'rows_of']
 
 # %% ../../nbs/nets/hidden.ipynb #ffe02855
 AGE_BUCKETS = 12  # of 0, 1, 2 to 3, 4 to 7, ... and 1,024 steps or more
@@ -91,6 +94,65 @@ def with_age(spec: NetSpec, codes, hidden_state):  # Aged, HiddenRows, or None
     if isinstance(hidden_state, HiddenRows):
         return hidden_state._replace(row=jnp.where(stale, 0, hidden_state.row))
     return hidden_state._replace(vector=jnp.where(stale[..., None], 0, hidden_state.vector))
+
+# %% ../../nbs/nets/hidden.ipynb #4d2c988b
+class JoiningLayer(nn.Module):
+    "A dense layer over two inputs side by side: a trunk's encoding of the observation, and that of the hidden state"
+
+    width: int  # of each of the two inputs
+    outputs: int
+    gain: float  # of the initial weights
+    gradient_dtype: str = "float32"  # as `nets.products.product` takes it
+
+    @nn.compact
+    def __call__(
+        self,
+        h,  # (..., width), of the observation; None for a trunk that reads hidden states alone
+        read,  # (..., width), of the hidden state; None where `hidden_sum` is given
+        hidden_sum=None,  # (..., outputs), the hidden state's part of the layer's sum, if it is computed already
+    ):
+        width = self.width
+        inputs = self.width * (1 if h is None else 2)
+        kernel = self.param("kernel", orthogonal(self.gain), (inputs, self.outputs))
+        bias = self.param("bias", zeros, (self.outputs,))
+        if hidden_sum is None:
+            hidden_sum = product(read, kernel[-width:], self.gradient_dtype)
+        if h is None:
+            return hidden_sum + bias
+        return product(h, kernel[:width], self.gradient_dtype) + hidden_sum + bias
+
+# %% ../../nbs/nets/hidden.ipynb #662e88fb
+def _pool_vectors(spec: NetSpec, hidden_state, dense):  # (..., hidden_dim) -> (..., hidden_dim / vectors)
+    "The mean of a hidden state's vectors, or their mean weighted by attention, which at first is nearly the same"
+    if spec.vectors == 1:
+        return hidden_state
+    vectors = hidden_state.reshape(*hidden_state.shape[:-1], spec.vectors, -1)
+    if spec.vector_pooling == "mean":
+        return vectors.mean(-2)
+    scores = jnp.diagonal(dense("attend", spec.vectors, 0.01)(vectors), axis1=-2, axis2=-1)
+    return (nn.softmax(scores)[..., None] * vectors).sum(-2)
+
+# %% ../../nbs/nets/hidden.ipynb #6c09c330
+def join_hidden(
+    trunk: nn.Module,  # a `flax_nets.Trunk`, in whose `__call__` this is called
+    h,  # (..., width), the encoding of the observation; None for a trunk that reads hidden states alone
+    hidden_state: Aged | HiddenRows,
+    part,  # the layer's name
+    outputs: int,
+    gain: float,  # of the initial weights
+):  # (..., outputs)
+    "The layer that the hidden state joins; the embedding of the hidden state's age is added to its sum"
+    spec = trunk.spec
+    layer = JoiningLayer(spec.width, outputs, gain, trunk.gradient_dtype, name=f"{trunk.trunk}_{part}")
+    if isinstance(hidden_state, HiddenRows):
+        h = layer(h, None, hidden_state.products[trunk.trunk][hidden_state.row])
+    else:
+        vector = _pool_vectors(spec, hidden_state.vector, trunk.dense)
+        h = layer(h, nn.tanh(trunk.dense("label", spec.width)(vector)))
+    if not spec.age_buckets:
+        return h
+    embedding = nn.Embed(spec.age_buckets, outputs, embedding_init=zeros, name=f"{trunk.trunk}_age")
+    return h + embedding(age_bucket(hidden_state.age, spec.age_buckets))
 
 # %% ../../nbs/nets/hidden.ipynb #8e2f5cef
 LEAST_ROWS = 32  # the smallest part of a table that is multiplied has between this and twice as many rows

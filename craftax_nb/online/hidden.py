@@ -79,5 +79,5 @@ def label_episodes(
         sources = np.flatnonzero(data.step_of % spacing(recipe.cadence) == 0)
         first_with_text = sources[np.unique(plan.pointer[sources], return_index=True)[1]]  # of each text, in order
         rows = first_with_text[missing]
-        store.ask(data.codes(rows), past_codes(data, rows, recipe.history) if recipe.history else None)
+        store.numbers_of(data.codes(rows), past_codes(data, rows, recipe.history) if recipe.history else None)
     return save_labels(place, recipe, keys, store.chunks(), plan.pointer, dataset_hash=data.hash).folder

@@ -190,7 +190,9 @@ def _device_key(ppo: PPO, key):
 # %% ../../nbs/online/ppo.ipynb #1ae844fc
 def _placement(ppo: PPO) -> tuple[TrainState, Record]:
     "How a run's arrays lie on the devices: environments are shared out, everything else is copied"
-    envs, steps, copied = P("envs"), P(None, "envs"), P()
+    envs = P("envs")
+    steps = P(None, "envs")
+    copied = P()
     bonus = BonusState(copied, copied, copied, envs) if ppo.bonus else None
     record = Record(*[steps] * len(Record._fields))._replace(memory=envs)
     return TrainState(copied, copied, bonus, copied, envs), record
@@ -290,7 +292,8 @@ def loss(
     total = policy_loss + ppo.value_coef * value_loss - ppo.entropy_coef * metrics["entropy"]
     metrics = {"policy_loss": policy_loss, "value_loss": value_loss} | metrics
     if ppo.net.intrinsic_critic:
-        old_value, target = batch["intrinsic_value"], batch["intrinsic_target"]
+        old_value = batch["intrinsic_value"]
+        target = batch["intrinsic_target"]
         metrics["intrinsic_value_loss"] = _value_loss(ppo, out.intrinsic_value, old_value, target)
         total += ppo.value_coef * metrics["intrinsic_value_loss"]
     return total, metrics
@@ -298,7 +301,8 @@ def loss(
 # %% ../../nbs/online/ppo.ipynb #f3dbe5de
 def _last_output(ppo: PPO, train: TrainState, record: Record) -> Output:
     "The network's output for what the environments show after the rollout"
-    envs, hidden_state = train.envs, None
+    envs = train.envs
+    hidden_state = None
     if ppo.hidden:
         after = (record.hidden_table, *envs.hidden.rows_read())
         hidden_state = hidden_inputs(ppo, train.params, dict(zip(HIDDEN, after, strict=True)))
@@ -308,7 +312,8 @@ def _last_output(ppo: PPO, train: TrainState, record: Record) -> Output:
 
 def _prepare(ppo: PPO, train: TrainState, record: Record):
     "Data for the epochs (steps, envs, ...), the bonus's state after it saw the rollout, and its metrics"
-    bonus, metrics = train.bonus, {}
+    bonus = train.bonus
+    metrics = {}
     names = ("codes", "action", "log_prob", "value", *(HIDDEN[1:] if ppo.hidden else ()))
     data = {name: getattr(record, name) for name in names}
     last = _last_output(ppo, train, record)
@@ -334,7 +339,7 @@ def _reflected(batch: dict, reflection) -> dict:  # (1, batch) int
 
 # %% ../../nbs/online/ppo.ipynb #ef3c5bf1
 def _minibatch(ppo: PPO, data: dict, memory, table, carry, selection):
-    "One gradient step on some columns (environments, or single steps) of `data`, reflected where `ppo` says so"
+    "One gradient step on some columns (environments, or single steps) of `data`, reflected with `ppo.reflect`"
     params, opt_state, bonus = carry
     columns, reflection = selection
     batch = jax.tree.map(lambda x: x[:, columns], data) | {"hidden_table": table}

@@ -15,7 +15,7 @@ The game is stepped here and nowhere else. To play something new, write a policy
 7. play.questions: when it is asked, and how old its answer is
 8. play.hidden: the vectors of a run's distinct texts
 9. play.live_rollout: compiled play that stops for a question
-10. play.standing: what an agent holds in the middle of an episode
+10. play.mid_episode: what an agent holds in the middle of an episode
 11. play.language: a language model chooses actions
 12. play.wording: words of actions, prompts, answers
 13. play.transcript: each question and answer on disk

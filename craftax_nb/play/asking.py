@@ -37,8 +37,8 @@ def recipe_of(
             raise RecipeError(f"hidden_states: {setting!r} is no field of a recipe, such as layer=15 or pooling=last")
         values[name] = value if value in (EPISODE, ONCE) else _value(name, value, kinds[name])
     if "prompt" not in values:
-        about = values["text_format"], values.get("history", 0), values.get("generated_tokens", 0)
-        values["prompt"] = default_prompt(*about)
+        described = values["text_format"], values.get("history", 0), values.get("generated_tokens", 0)
+        values["prompt"] = default_prompt(*described)
     return Recipe(**values)
 
 # %% ../../nbs/play/asking.ipynb #578fd43c
@@ -79,8 +79,8 @@ def _of_labels(path: Path) -> tuple[Recipe, tuple[np.ndarray, np.ndarray]]:
     if (path / "labels.json").exists():
         labels = read_labels(path)
     else:
-        about = read_json(path / "params.json") if (path / "params.json").exists() else {}
-        labels = load_labels(resolve(about["params"]["data"]) if about.get("job") == "label" else path)
+        metadata = read_json(path / "params.json") if (path / "params.json").exists() else {}
+        labels = load_labels(resolve(metadata["params"]["data"]) if metadata.get("job") == "label" else path)
     return labels.recipe, (labels.mean, labels.std)
 
 # %% ../../nbs/play/asking.ipynb #2392c539
@@ -99,7 +99,8 @@ def open_store(
     if moments:
         from craftax_nb.nets.spec import safe_std
 
-        store.mean, store.std = np.asarray(moments[0], np.float32), safe_std(moments[1])
+        store.mean = np.asarray(moments[0], np.float32)
+        store.std = safe_std(moments[1])
     return store
 
 # %% ../../nbs/play/asking.ipynb #f37004b2

@@ -54,7 +54,7 @@ def floors(
     spec: ObsSpec,
     codes: jax.Array,  # (n, width) uint8
 ) -> jax.Array:  # (n,) int32
-    "The floor that each player stands on; Classic has one, number 0"
+    "The floor of each player; Classic has one, number 0"
     if "floor" not in spec.count_names:
         return jnp.zeros(len(codes), jnp.int32)
     column = spec.slices["counts"].start + spec.count_names.index("floor")
@@ -84,9 +84,9 @@ def rollout_step(
 ) -> tuple[Envs, Record]:
     "Plays one step in all environments; gives the environments after it, and the step's row of the record"
     key_action, key_step = jax.random.split(key)
-    action, known, memory = policy.act(key_action, envs.codes, hidden_state, envs.memory, envs.first)
+    action, extras, memory = policy.act(key_action, envs.codes, hidden_state, envs.memory, envs.first)
     states, out = world.step_many(key_step, envs.states, action)
-    ended = out.terminated | out.truncated
+    done = out.terminated | out.truncated
     so_far = dict(
         episode_return=envs.episode_return + out.reward,
         episode_length=envs.episode_length + 1,
@@ -103,10 +103,10 @@ def rollout_step(
         bootstrap=_value_at_cut(policy, out, hidden_state, memory) if "bootstrap" in keep else None,
         achievements=out.achievements,
         **so_far,
-        **{name: known[name] for name in keep if name in known},
+        **{name: extras[name] for name in keep if name in extras},
     )
-    restarted = {name: jnp.where(ended, 0, x) for name, x in so_far.items()}
-    return Envs(states, out.codes, memory, ended, **restarted), row
+    restarted = {name: jnp.where(done, 0, x) for name, x in so_far.items()}
+    return Envs(states, out.codes, memory, done, **restarted), row
 
 # %% ../../nbs/play/engine.ipynb #645df2d7
 def rollout(
@@ -218,10 +218,10 @@ def _after_step(world: World, slots: Slots, states, out: StepOut, memory) -> Slo
     )
 
 # %% ../../nbs/play/engine.ipynb #e6934754
-def _row(slots: Slots, action, out: StepOut, known: dict, keep: tuple) -> Record:
+def _row(slots: Slots, action, out: StepOut, extras: dict, keep: tuple) -> Record:
     "What happened at this step, for the record"
     game = dict(codes=slots.codes, action=action, reward=out.reward, terminated=out.terminated, truncated=out.truncated)
-    more = dict(hidden_state=slots.hidden_state, hidden_age=slots.hidden_age, achievements=out.achievements, **known)
+    more = dict(hidden_state=slots.hidden_state, hidden_age=slots.hidden_age, achievements=out.achievements, **extras)
     return Record(**game, alive=slots.alive, **{name: more.get(name) for name in keep})
 
 
@@ -230,9 +230,9 @@ def _slot_step(policy, slots: Slots, *, world: World, keep: tuple) -> tuple[Slot
     "One step of every slot"
     action_keys, game_keys = step_keys(slots)
     first = slots.step == 0
-    action, known, memory = policy.act(action_keys, slots.codes, hidden_of(slots), slots.memory, first)
+    action, extras, memory = policy.act(action_keys, slots.codes, hidden_of(slots), slots.memory, first)
     states, out = step_states(world, game_keys, slots.states, action)
-    return _after_step(world, slots, states, out, memory), _row(slots, action, out, known, keep)
+    return _after_step(world, slots, states, out, memory), _row(slots, action, out, extras, keep)
 
 # %% ../../nbs/play/engine.ipynb #d124c0ca
 @partial(jax.jit, static_argnames=("world", "keep"), donate_argnames="slots")
@@ -280,9 +280,10 @@ def play_on_host(
     "As `play_segment`, for a policy that JAX can't compile; at least one slot must be alive"
     rows = []
     while len(rows) < steps and np.asarray(slots.alive).any():
-        seen = hidden_of(slots), slots.memory, np.asarray(slots.step) == 0
-        action, known, memory = policy.act(step_keys(slots)[0], np.asarray(slots.codes), *seen)
-        before, (slots, out) = slots, _given_step(slots, action, memory, world=world)
+        inputs = hidden_of(slots), slots.memory, np.asarray(slots.step) == 0
+        action, extras, memory = policy.act(step_keys(slots)[0], np.asarray(slots.codes), *inputs)
+        before = slots
+        (slots, out) = _given_step(slots, action, memory, world=world)
         slots = slots._replace(alive=slots.alive & (slots.step < max_steps))
-        rows.append(jax.tree.map(np.asarray, _row(before, action, out, known, keep)))
+        rows.append(jax.tree.map(np.asarray, _row(before, action, out, extras, keep)))
     return slots, jax.tree.map(lambda *parts: np.stack(parts), *rows)

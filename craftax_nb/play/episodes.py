@@ -75,10 +75,14 @@ class EpisodePlayer:
         reader: Reader | None = None,  # asks a language model; None: one that asks nothing
         keep: tuple = (),  # fields of `Record` besides the game's own, as `play_segment` takes them
     ):
-        self.policy, self.world, self.seed, self.keep = as_policy(policy), world, seed, keep
+        self.policy = as_policy(policy)
+        self.world = world
+        self.seed = seed
+        self.keep = keep
         self.size = min(slots, SLOTS_PER_BLOCK) if jax.default_backend() == "cpu" else slots
         self.slot_episode = np.full((-(-slots // self.size), self.size), -1)  # the episode in each slot, -1: none
-        self.reader, self.history = reader, reader.history if reader else 0
+        self.reader = reader
+        self.history = reader.history if reader else 0
         self.blocks: dict[int, Slots] = {}
 
     @property
@@ -169,7 +173,8 @@ def query(self: EpisodePlayer) -> None:
     parts = np.split(hidden, np.cumsum([len(slots) for slots in due.values()])[:-1])
     for (block, slots), part in zip(due.items(), parts, strict=True):
         hidden_state, age = (np.array(getattr(self.blocks[block], name)) for name in ("hidden_state", "hidden_age"))
-        hidden_state[slots], age[slots] = part, 0
+        hidden_state[slots] = part
+        age[slots] = 0
         self.blocks[block] = self.blocks[block]._replace(hidden_state=hidden_state, hidden_age=age)
 
 # %% ../../nbs/play/episodes.ipynb #1076d9b6
@@ -183,13 +188,14 @@ def _due_slots(self: EpisodePlayer, block: int) -> np.ndarray:
 def advance(
     self: EpisodePlayer,
     steps: int,  # at most SEGMENT
-    max_steps: int,  # an episode is cut after so many
+    max_steps: int,  # an episode is cut after this number
 ) -> dict[int, Record]:  # block -> what happened there
-    "Plays so many steps in all blocks, fewer in a block whose episodes have all ended"
-    records, play = {}, play_on_host if self.policy.on_host else play_segment
+    "Plays `steps` steps in each block, fewer in a block whose episodes have all ended"
+    records = {}
+    play = play_on_host if self.policy.on_host else play_segment
     for block in self.active:
-        played = play(self.policy, self.blocks[block], steps, max_steps, world=self.world, keep=self.keep)
-        self.blocks[block], records[int(block)] = played
+        result = play(self.policy, self.blocks[block], steps, max_steps, world=self.world, keep=self.keep)
+        self.blocks[block], records[int(block)] = result
     return records
 
 # %% ../../nbs/play/episodes.ipynb #af5b8ba9
@@ -199,15 +205,16 @@ ENDED = ("episode_return", "step", "achievements", "floor", "terminated", "trunc
 @patch
 def take_ended(self: EpisodePlayer) -> dict[int, dict]:  # episode -> the fields ENDED of its slot
     "Frees the slots of episodes that have ended"
-    ended = {}
+    rows_of = {}
     for block in self.active:
-        slots, episodes = self.blocks[block], self.slot_episode[block]
-        done = np.flatnonzero(~np.asarray(slots.alive) & (episodes >= 0))
-        if len(done):
+        slots = self.blocks[block]
+        episodes = self.slot_episode[block]
+        over = np.flatnonzero(~np.asarray(slots.alive) & (episodes >= 0))
+        if len(over):
             rows = {name: np.asarray(getattr(slots, name)) for name in ENDED}
-            ended |= {int(episodes[i]): {name: x[i] for name, x in rows.items()} for i in done}
-            self.slot_episode[block, done] = -1
-    return ended
+            rows_of |= {int(episodes[i]): {name: x[i] for name, x in rows.items()} for i in over}
+            self.slot_episode[block, over] = -1
+    return rows_of
 
 # %% ../../nbs/play/episodes.ipynb #c05d59ce
 @patch
@@ -217,7 +224,8 @@ def pack(self: EpisodePlayer) -> None:
     while len(active := self.active) > 1 and episodes_in().sum() <= (len(active) - 1) * self.size:
         source = active[episodes_in()[active].argmin()]
         for block in active[active != source]:
-            rows, free = np.flatnonzero(self.slot_episode[source] >= 0), np.flatnonzero(self.slot_episode[block] < 0)
+            rows = np.flatnonzero(self.slot_episode[source] >= 0)
+            free = np.flatnonzero(self.slot_episode[block] < 0)
             rows, free = rows[: len(free)], free[: len(rows)]
             if len(rows):
                 self.put(block, free, self.blocks[source], rows)
@@ -232,12 +240,13 @@ def sample_states(
     steps: int,  # played in each world
     seed: int = 0,
     labeller: Labeller | None = None,  # for an agent that reads hidden states
-    cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
+    cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as in the agent's recipe
     slots: int = 32,  # worlds at once; as in an evaluation, to share its compilation
     max_batches: int = 16,  # of 32 worlds
 ) -> list:  # states of one environment each, in numpy
     "States after `steps` steps, one a world, of the players who lived that long; ValueError where too few do"
-    reader, states = Reader(agent, labeller, cadence), []
+    reader = Reader(agent, labeller, cadence)
+    states = []
     for batch in range(max_batches):
         player = EpisodePlayer(agent, world, seed, -(-WORLDS_AT_ONCE // slots) * slots, reader, EVALUATED)
         player.start_episodes(WORLDS_AT_ONCE * batch, WORLDS_AT_ONCE * (batch + 1))
@@ -257,7 +266,7 @@ EVALUATED = ("logits", "hidden_state", "hidden_age")  # what an evaluation recor
 
 
 def play_steps(player: EpisodePlayer, steps: int) -> None:
-    "Plays `steps` steps in all slots; a slot whose episode ends before is freed"
+    "Plays `steps` steps in each slot; a slot whose episode ends before is freed"
     clock = 0
     while clock < steps:
         if player.reader.due(clock):

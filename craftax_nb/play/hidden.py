@@ -30,19 +30,22 @@ class HiddenStore:
         self,
         labeller: Labeller,
         folder: Path | None = None,  # where `commit` writes them; None: nowhere
-        count: int = 0,  # vectors that the folder holds at the checkpoint from which a run goes on
+        count: int = 0,  # vectors that the folder holds at the checkpoint from which a run continues
     ):
-        self.labeller, self.folder = labeller, folder
+        self.labeller = labeller
+        self.folder = folder
         self.recipe = labeller.recipe
         self.history = labeller.history
         self.numbers: dict[bytes, int] = {}  # key of a text -> its number
         self.blocks: list[np.ndarray] = []  # (n, dim) float32 each, one after the other
         self.mean = self.std = None  # (dim,) float32, by which the agent's network normalises hidden states
-        self.questions = self.taken = 0  # answers that environments have got so far; distinct texts among them
+        self.questions = 0  # answers that environments have got so far
+        self.taken = 0  # distinct texts among them
         self.seconds = 0.0  # that the model took so far
-        self.thread = ThreadPoolExecutor(1)  # asks the model, so that play can go on meanwhile
-        self.pending = None  # the question in the thread: (which environments asked, the future of `ask`)
-        self.committed, self.largest = 0, 0  # vectors in the folder; rows of the largest table so far
+        self.thread = ThreadPoolExecutor(1)  # asks the model, so that play continues meanwhile
+        self.pending = None  # the question in the thread: (which environments asked, the future of `numbers_of`)
+        self.committed = 0  # vectors in the folder
+        self.largest = 0  # rows of the largest table so far
         if folder:
             self.keep_in(folder, count)
 
@@ -57,7 +60,7 @@ def _keys(self: HiddenStore, codes: np.ndarray, past: np.ndarray | None) -> list
 
 # %% ../../nbs/play/hidden.ipynb #2af81685
 @patch
-def ask(
+def numbers_of(
     self: HiddenStore,
     codes: np.ndarray,  # (k, width) uint8
     past: np.ndarray | None = None,  # (history, k, width) uint8, for a recipe with a history
@@ -121,7 +124,8 @@ def settle(self: HiddenStore) -> None:
 def commit(self: HiddenStore) -> int:
     "Writes the vectors since the last commit, which are read from the disk from then on; the number of all vectors"
     self.settle()
-    new, blocks = len(self) - self.committed, []
+    new = len(self) - self.committed
+    blocks = []
     while self.folder and new > sum(map(len, blocks)):
         blocks.insert(0, self.blocks.pop())
     if blocks:
@@ -143,7 +147,8 @@ def _file(self: HiddenStore, name: str, first: int) -> Path:
 @patch
 def keep_in(self: HiddenStore, folder: Path, count: int = 0, taken: int = 0) -> None:
     "Takes the first `count` vectors from the folder; removes later ones, because the run plays that part again"
-    self.folder, self.taken = folder, taken
+    self.folder = folder
+    self.taken = taken
     for file in sorted(self.folder.glob("keys-*.npy")):
         if (first := int(file.stem.rpartition("-")[2])) >= count:
             remove_whole(self._file("hidden", first))
@@ -178,14 +183,15 @@ def load_state(
     "Loads the vectors that a run had when it wrote a checkpoint, and their mean and deviation"
     self.keep_in(folder, **read_json(checkpoint / TRAINER / _STATE))
     moments = load_arrays(checkpoint / "normaliser.safetensors")
-    self.mean, self.std = moments["mean"], moments["std"]
+    self.mean = moments["mean"]
+    self.std = moments["std"]
 
 # %% ../../nbs/play/hidden.ipynb #30662bde
 @patch
 def open_in(
     self: HiddenStore,
     run_dir: Path,
-    checkpoint: Path | None,  # that the run goes on from; None: it begins
+    checkpoint: Path | None,  # that the run continues from; None: it begins
     measure: Callable[[], None],  # sets `mean` and `std`; called at a run's beginning where labels haven't set them
 ) -> None:
     "Keeps the vectors in a run's folder from now on, and loads those that the run had at its checkpoint"
@@ -200,7 +206,8 @@ def open_in(
 @patch
 def chunks(self: HiddenStore) -> Iterator[tuple[list[bytes], np.ndarray]]:
     "Keys and hidden states, block by block, as `labelling.store.save_labels` takes them"
-    keys, first = list(self.numbers), 0
+    keys = list(self.numbers)
+    first = 0
     for block in self.blocks:
         yield keys[first : first + len(block)], block
         first += len(block)

@@ -66,10 +66,18 @@ class LanguagePolicy:
         transcript: Transcript | None = None,  # None: a new one in memory
         limit: Limit | None = None,  # None: no limit
     ):
-        self.engine, self.world, self.choice, self.text_format = engine, world, choice, text_format
-        self.words, self.system = action_words(world, text_format), play_prompt(prompt, world, text_format, choice)
-        self.history, self.temperature, self.answer_tokens, self.seed = history, temperature, answer_tokens, seed
-        self.transcript, self.limit = transcript or Transcript(), limit or Limit()
+        self.engine = engine
+        self.world = world
+        self.choice = choice
+        self.text_format = text_format
+        self.words = action_words(world, text_format)
+        self.system = play_prompt(prompt, world, text_format, choice)
+        self.history = history
+        self.temperature = temperature
+        self.answer_tokens = answer_tokens
+        self.seed = seed
+        self.transcript = transcript or Transcript()
+        self.limit = limit or Limit()
         self.holds_choices = choice == "choose"  # whether answers are restricted to the actions' names by the engine
         self.warned = False  # whether a warning was printed that an answer isn't among the choices
         self.episodes = None  # (n,) the episode of each row, -1 for a row without one; None: 0, 1, ...
@@ -86,18 +94,19 @@ def act(self: LanguagePolicy, key, codes, hidden_state, memory, first):
     new = [turn for turn in turns if not self._replay(turn)]
     if asked := [turn for turn in new if turn.chat]:
         self._ask(asked, key, len(codes))
-    action, shape = np.zeros(len(codes), np.int32), (len(codes), len(self.words))
-    known = dict(logits=np.full(shape, np.nan, np.float32), log_prob=np.full(len(codes), np.nan, np.float32))
+    action = np.zeros(len(codes), np.int32)
+    shape = (len(codes), len(self.words))
+    extras = dict(logits=np.full(shape, np.nan, np.float32), log_prob=np.full(len(codes), np.nan, np.float32))
     for turn in turns:
         action[turn.row] = turn.action
         if turn.log_probs is not None:
-            known["logits"][turn.row] = turn.log_probs
-            known["log_prob"][turn.row] = turn.log_probs[turn.action]
+            extras["logits"][turn.row] = turn.log_probs
+            extras["log_prob"][turn.row] = turn.log_probs[turn.action]
         if self.history:
             pair = turn.observation, self._past_answer(turn)
             self.past[turn.episode] = [*self.past[turn.episode], pair][-self.history :]
         self.steps[turn.episode] += 1
-    return action, known, memory
+    return action, extras, memory
 
 # %% ../../nbs/play/language.ipynb #7859f277
 @patch
@@ -116,7 +125,8 @@ def _turns(self: LanguagePolicy, codes: np.ndarray, first: np.ndarray) -> list[T
     for row, text in zip(rows.tolist(), observation_texts(codes[rows], self.text_format)):
         episode = int(episodes[row])
         if first[row] or episode not in self.past:
-            self.past[episode], self.steps[episode] = [], 0
+            self.past[episode] = []
+            self.steps[episode] = 0
         chat = [] if is_dozing(codes[row]) else make_chat(self.system, self.past[episode], text)
         turns.append(Turn(row, episode, self.steps[episode], text, chat))
     return turns
@@ -133,7 +143,8 @@ def _replay(self: LanguagePolicy, turn: Turn) -> bool:
             turn.decided = True
             self._keep(turn)
         return False
-    turn.action, turn.decided = self.world.action_names.index(row["action"]), True
+    turn.action = self.world.action_names.index(row["action"])
+    turn.decided = True
     if self.choice == "score" and row.get("logprobs"):
         turn.log_probs = np.array(row["logprobs"], np.float32)
     return True
@@ -213,10 +224,12 @@ def count_characters(chats: list[list[dict]]) -> int:
 @patch
 def _score(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     "Scores all actions' names, and draws an action"
-    chats, began = [turn.chat for turn in turns], time.monotonic()
+    chats = [turn.chat for turn in turns]
+    began = time.monotonic()
     arrived, error = what_arrived(lambda: self.engine.score(chats, self.words))
     seconds = (time.monotonic() - began) / len(turns)
-    logits, scored = np.zeros((n, len(self.words)), np.float32), []
+    logits = np.zeros((n, len(self.words)), np.float32)
+    scored = []
     for turn, score in zip(turns, arrived):
         if score:
             logits[turn.row] = score.log_likelihoods / (self.temperature or 1)
@@ -225,7 +238,9 @@ def _score(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     log_probs = np.asarray(jax.nn.log_softmax(logits))
     action = logits.argmax(-1) if self.temperature == 0 else np.asarray(draw_actions(key, logits))
     for turn in scored:
-        turn.action, turn.log_probs, turn.decided = int(action[turn.row]), log_probs[turn.row], True
+        turn.action = int(action[turn.row])
+        turn.log_probs = log_probs[turn.row]
+        turn.decided = True
         self._keep(turn)
     if error:
         raise error
@@ -235,13 +250,15 @@ def _score(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
 def _write(self: LanguagePolicy, turns: list[Turn]) -> None:
     "Has the model write answers until each turn is decided; each answer is recorded before the next is asked for"
     while undecided := [turn for turn in turns if not turn.decided]:
-        chats, began = [self._chat(turn) for turn in undecided], time.monotonic()
+        chats = [self._chat(turn) for turn in undecided]
+        began = time.monotonic()
         try:
             arrived, error = self._complete(chats, undecided)
         except LimitReached:
             if not all(turn.answers for turn in undecided):
                 raise
-            arrived, error = [None] * len(undecided), None  # there is no room to ask once more
+            arrived = [None] * len(undecided)
+            error = None  # there is no room to ask once more
             for turn in undecided:
                 turn.decided = True
                 self._keep(turn)
@@ -262,7 +279,8 @@ def _read(self: LanguagePolicy, turn: Turn, answer) -> None:
     failure = failure if answer.ended or not failure else f"cut off after {answer.tokens} tokens"
     turn.answers = (*turn.answers, answer)
     turn.failures = (*turn.failures, failure) if failure else turn.failures
-    turn.action, turn.decided = max(action, 0), not failure or len(turn.answers) > 1
+    turn.action = max(action, 0)
+    turn.decided = not failure or len(turn.answers) > 1
     if answer.failure and not self.warned:
         self.warned = True
         print(f"{answer.failure}; such answers are read as they are", flush=True)

@@ -38,7 +38,7 @@ def draw_actions(
     key: jax.Array,  # one key, or one for each of n players
     logits: jax.Array,  # (n, actions) float32
 ) -> jax.Array:  # (n,) int32
-    "An action for each player, drawn with the probabilities that the logits say"
+    "An action for each player, drawn with the probabilities of the logits"
     key_dims = key.ndim - (not jnp.issubdtype(key.dtype, jax.dtypes.prng_key))
     draw = jax.vmap(jax.random.categorical) if key_dims else jax.random.categorical
     return draw(key, logits)
@@ -65,8 +65,8 @@ class NetworkPolicy(struct.PyTreeNode):
         out = self.agent.output(codes, hidden_state, memory, first)
         action = draw_actions(key, out.logits)
         log_prob = jnp.take_along_axis(jax.nn.log_softmax(out.logits), action[:, None], 1)[:, 0]
-        known = dict(logits=out.logits, log_prob=log_prob, value=out.value, intrinsic_value=out.intrinsic_value)
-        return action, known, with_action(out.memory, action)
+        extras = dict(logits=out.logits, log_prob=log_prob, value=out.value, intrinsic_value=out.intrinsic_value)
+        return action, extras, with_action(out.memory, action)
 
     def value(self, codes, hidden_state, memory) -> jax.Array:  # (n,) float32
         "The value of what the players see, with the memory of the steps before"
@@ -107,9 +107,9 @@ class ForcedFirst(struct.PyTreeNode):
         return self.policy.initial(n)
 
     def act(self, key, codes, hidden_state, memory, first):
-        chosen, known, memory = self.policy.act(key, codes, hidden_state, memory, first)
-        action = jnp.where(first & (jnp.asarray(self.action) >= 0), self.action, chosen)
-        return action.astype(chosen.dtype), known, with_action(memory, action)
+        own, extras, memory = self.policy.act(key, codes, hidden_state, memory, first)
+        action = jnp.where(first & (jnp.asarray(self.action) >= 0), self.action, own)
+        return action.astype(own.dtype), extras, with_action(memory, action)
 
 # %% ../../nbs/play/policy.ipynb #a8fc1ac8
 def is_dozing(
@@ -127,7 +127,8 @@ class PersonPolicy:
     hidden_dim: ClassVar[int] = 0
 
     def __init__(self, world: World):
-        self.world, self.pressed = world, None
+        self.world = world
+        self.pressed = None
 
     def press(self, name: str) -> None:
         if name not in self.world.action_names:
@@ -140,7 +141,8 @@ class PersonPolicy:
     def act(self, key, codes, hidden_state, memory, first):
         if self.pressed is None:
             raise ValueError("no action was pressed: call press(name) before each step")
-        action, self.pressed = 0 if is_dozing(codes[0]) else self.pressed, None
+        action = 0 if is_dozing(codes[0]) else self.pressed
+        self.pressed = None
         return np.full(len(codes), action, np.int32), {}, memory
 
 # %% ../../nbs/play/policy.ipynb #ef3f9979

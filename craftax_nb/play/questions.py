@@ -22,7 +22,7 @@ from ..world.shifts import ShiftedWorld
 
 # %% auto #0
 __all__ = ['SEGMENT', 'needs_labeller', 'check_labeller', 'QuestionTimes', 'question_times', 'EnvsHidden', 'first_questions',
-           'after_step', 'asked', 'answered', 'Reader', 'words_of']
+           'after_step', 'after_question', 'after_answer', 'Reader', 'words_of']
 
 # %% ../../nbs/play/questions.ipynb #5db6fe43
 SEGMENT = 16  # steps that are played in one compiled call, at most
@@ -92,7 +92,9 @@ def first_questions(
 ) -> EnvsHidden:
     "Environments without a hidden state, each with a question that is due"
     n, width = codes.shape
-    zero, no, past = jnp.zeros(n, jnp.int32), jnp.zeros(n, bool), jnp.zeros((n, history, width), jnp.uint8)
+    zero = jnp.zeros(n, jnp.int32)
+    no = jnp.zeros(n, bool)
+    past = jnp.zeros((n, history, width), jnp.uint8)
     return EnvsHidden(
         row=zero,
         number=zero - 1,
@@ -132,14 +134,14 @@ def after_step(
 
 # %% ../../nbs/play/questions.ipynb #8a37f0dc
 @jax.jit
-def asked(hidden: EnvsHidden) -> EnvsHidden:
+def after_question(hidden: EnvsHidden) -> EnvsHidden:
     "The questions that were due have been put to the model"
     age = jnp.where(hidden.due, hidden.question_age, hidden.answer_age)
     return hidden._replace(due=jnp.zeros_like(hidden.due), awaiting=hidden.awaiting | hidden.due, answer_age=age)
 
 
 @jax.jit
-def answered(hidden: EnvsHidden, row, to) -> EnvsHidden:  # (envs,) int32, (envs,) bool
+def after_answer(hidden: EnvsHidden, row, to) -> EnvsHidden:  # (envs,) int32, (envs,) bool
     """The model has answered the environments in `to`: they get the row of their hidden state, and the age that the
     state has by now; not where the episode has ended in the meantime"""
     arrived = to & hidden.awaiting
@@ -154,7 +156,7 @@ class Reader:
         self,
         agent: Agent,
         labeller: Labeller | None = None,
-        cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as the agent's recipe says
+        cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as in the agent's recipe
     ):
         check_labeller(agent, labeller)
         recipe = agent.recipe
@@ -162,8 +164,8 @@ class Reader:
         self.dim = agent.spec.hidden_dim
         self.cadence = cadence or (recipe.cadence if recipe else SEGMENT)
         self.times = question_times(self.cadence)
-        named = not isinstance(self.cadence, int)
-        self.period = SEGMENT if named or self.cadence % SEGMENT == 0 else self.cadence  # steps until the next look
+        has_name = not isinstance(self.cadence, int)
+        self.period = SEGMENT if has_name or self.cadence % SEGMENT == 0 else self.cadence  # steps until the next look
         self.history = recipe.history if recipe else 0
 
     def due(

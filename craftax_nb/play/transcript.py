@@ -55,7 +55,8 @@ class Transcript:
         self,
         path: str | Path | None = None,  # *.jsonl; None: in memory
     ):
-        self.path, self.player = Path(path) if path else None, ""
+        self.path = Path(path) if path else None
+        self.player = ""
         self.rows, self.pending = {}, {}  # (episode, step) -> line with an action; -> line without one
         for row in read_lines(self.path, TranscriptLine) if path else []:
             self._place(row)
@@ -67,27 +68,29 @@ class Transcript:
             self.pending.pop(key, None)
         (self.rows if row["action"] else self.pending)[key] = row
 
-    def find(
-        self,
-        episode: int,
-        step: int,
-        observation: str,  # the text of the present state
-    ) -> dict | None:
-        "The recorded line of a step, with or without action; RunError where another observation was recorded"
-        row = self.rows.get((episode, step)) or self.pending.get((episode, step))
-        if row and row["observation"] not in (observation, ""):
-            raise RunError(
-                f"transcript: at step {step} of episode {episode} the player now sees {observation[:80]!r}, where "
-                f"{row['observation'][:80]!r} was recorded: it is another game; give a new run_dir"
-            )
-        return row
-
     def add(self, row: dict) -> None:
         "Adds a line; it is on the disk when this returns"
         row = {**row, "player": self.player} if self.player else row
         if self.path:
             append_line(self.path, row, sync=True)
         self._place(row)
+
+# %% ../../nbs/play/transcript.ipynb #29086f8d
+@patch
+def find(
+    self: Transcript,
+    episode: int,
+    step: int,
+    observation: str,  # the text of the present state
+) -> dict | None:
+    "The recorded line of a step, with or without action; RunError where another observation was recorded"
+    row = self.rows.get((episode, step)) or self.pending.get((episode, step))
+    if row and row["observation"] not in (observation, ""):
+        raise RunError(
+            f"transcript: at step {step} of episode {episode} the player now sees {observation[:80]!r}, where "
+            f"{row['observation'][:80]!r} was recorded: it is another game; give a new run_dir"
+        )
+    return row
 
 # %% ../../nbs/play/transcript.ipynb #1dd014b2
 @patch
@@ -96,7 +99,7 @@ def belongs_to(
     player: str,  # the model and its system text, by name and hash
     actions: Sequence[str],  # names of the game's actions
 ) -> None:
-    "Names the player in all further lines; RunError where recorded lines are another's, or have another action"
+    "Names the player in every further line; RunError where recorded lines are another's, or have another action"
     for row in [*self.rows.values(), *self.pending.values()]:
         where = f"transcript: step {row['step']} of episode {row['episode']}"
         if row.get("player", player) != player:

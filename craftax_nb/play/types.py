@@ -65,8 +65,8 @@ def join_steps(
 ) -> Record:  # (T, ...)
     "Parts of an episode, one after the other, as one record"
     columns = {name: [getattr(part, name) for part in parts] for name in PER_STEP}
-    joined = {name: None if x[0] is None else np.concatenate(x) for name, x in columns.items()}
-    return Record(**joined, last_codes=np.asarray(last_codes))
+    arrays = {name: None if x[0] is None else np.concatenate(x) for name, x in columns.items()}
+    return Record(**arrays, last_codes=np.asarray(last_codes))
 
 
 def all_codes(

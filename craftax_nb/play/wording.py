@@ -52,7 +52,7 @@ _ACTION_LINE = re.compile(r"^\W*action\W*[:=](.*)$", re.IGNORECASE | re.MULTILIN
 def read_action(
     text: str,  # of an answer
     words: list[str],  # as `action_words` gives
-    line: bool = False,  # whether the action stands in the last line that begins with "Action:"
+    line: bool = False,  # whether the action is in the last line that begins with "Action:"
 ) -> tuple[int, str]:  # the action's number, -1 for none; why the answer can't be read, "" where it can
     "The action that an answer names"
     text = _THOUGHTS.sub("", text).strip()
@@ -66,12 +66,12 @@ def read_action(
     elif text.startswith("{"):
         text = _in_json(text)
     plain = lambda x: re.sub(r"[\W_]+", " ", x).strip().lower()
-    known = [plain(word) for word in words]
-    if plain(text) in known:
-        return known.index(plain(text)), ""
-    named = [word for word in known if re.search(rf"\b{re.escape(word)}\b", plain(text))]
-    several = f"several actions ({', '.join(named[:4])})" if len(named) > 1 else ""
-    return -1, several or ("more than an action" if named else f"no action ({text.strip()[:40]!r})")
+    names = [plain(word) for word in words]
+    if plain(text) in names:
+        return names.index(plain(text)), ""
+    mentioned = [word for word in names if re.search(rf"\b{re.escape(word)}\b", plain(text))]
+    several = f"several actions ({', '.join(mentioned[:4])})" if len(mentioned) > 1 else ""
+    return -1, several or ("more than an action" if mentioned else f"no action ({text.strip()[:40]!r})")
 
 # %% ../../nbs/play/wording.ipynb #3805b736
 def _in_json(text: str) -> str:

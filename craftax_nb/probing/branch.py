@@ -18,8 +18,8 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
+from ..play.mid_episode import MidEpisode, clock_of, resume_slots
 from ..play.questions import SEGMENT, Reader
-from ..play.standing import Standing, begun_at, stand
 from .bases import state_arrays
 from ..world.env import World
 from ..world.layout import ObsSpec
@@ -81,7 +81,7 @@ def _start_plays(
     states: Sequence,
     state_of: np.ndarray,  # (plays,) int, the state of each play
     play_of: np.ndarray,  # (plays,) int, its number among the plays of that state, which decides its random keys
-    mid_episode: Standing | None,
+    mid_episode: MidEpisode | None,
 ) -> None:
     "Puts play i into slot i"
     size = player.size
@@ -92,7 +92,7 @@ def _start_plays(
             group = plays[(state_of[plays] == state) & (batch_of[plays] == batch)]
             keys = episode_keys(player.seed, WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE))
             fresh = player.start(stack([states[state]] * WORLDS_AT_ONCE), keys)
-            fresh = fresh if mid_episode is None else stand(fresh, mid_episode)
+            fresh = fresh if mid_episode is None else resume_slots(fresh, mid_episode)
             player.put(block, group % size, fresh, play_of[group] % WORLDS_AT_ONCE)
         player.slot_episode[block, : len(plays)] = plays
 
@@ -109,7 +109,7 @@ class _Wave:
         agent: Agent,
         cuts: np.ndarray,  # (plays,) int, the clock at which each play is cut
         gamma: float,
-        mid_episode: Standing | None,  # what the agent has where the plays begin; None: nothing
+        mid_episode: MidEpisode | None,  # what the agent has where the plays begin; None: nothing
     ):
         self.player = player
         self.agent = agent
@@ -117,7 +117,7 @@ class _Wave:
         self.gamma = gamma
         self.clock = 0  # steps since the plays began
         self.columns = {name: np.zeros(len(cuts)) for name in PLAY_COLUMNS}
-        self.hidden_age, self.first_step = begun_at(mid_episode)
+        self.hidden_age, self.first_step = clock_of(mid_episode)
         self.has_hidden_state = mid_episode is not None and mid_episode.hidden_state is not None
 
 # %% ../../nbs/probing/branch.ipynb #a6309691
@@ -220,7 +220,7 @@ class BranchOptions:
     gamma: float | None = None  # discount; None: the one that V was trained with
     cadence: Cadence = ""  # when the labeller is asked, see `lm.cadence`; "": as the agent's recipe says
     slots: int = 256  # plays in progress at once
-    standing: Standing | None = None  # memory and hidden state in each of the states; None: an episode begins there
+    standing: MidEpisode | None = None  # memory and hidden state in each of the states; None: an episode begins there
 
 # %% ../../nbs/probing/branch.ipynb #5329bb1e
 def branch(

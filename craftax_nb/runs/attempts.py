@@ -27,7 +27,8 @@ from .provenance import process_info
 from .records import AttemptLine, append_line, read_lines
 
 # %% ../../nbs/runs/attempts.ipynb #3254d30d
-BEAT, STALE = 10.0, 60.0  # seconds
+BEAT = 10.0
+STALE = 60.0  # seconds
 _held = {}  # folder -> the lock that this process holds; None where the file system has no locks
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK, errno.EINVAL)  # errors of a file system without locks
 
@@ -55,16 +56,16 @@ def hold(folder: Path) -> bool:  # False if another process of this machine hold
 # %% ../../nbs/runs/attempts.ipynb #92e243a7
 def _this_process() -> str:
     "This process as a line of JSON, for other processes that read the lock's file"
-    about = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
-    return json.dumps(about) + "\n"
+    process = {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+    return json.dumps(process) + "\n"
 
 
 def holder(folder: Path) -> dict:  # host, pid, began; {} where nobody has held it, or an older version did
     "The process that holds a folder, or held it last"
     for name in (".lock", ".lock.holder"):
         try:
-            about = json.loads((folder / name).read_text())
-            return about if isinstance(about, dict) else {}
+            process = json.loads((folder / name).read_text())
+            return process if isinstance(process, dict) else {}
         except (OSError, ValueError):
             continue
     return {}
@@ -93,11 +94,11 @@ def _claim(folder: Path) -> bool:
 # %% ../../nbs/runs/attempts.ipynb #6eb2e251
 def _is_alive(folder: Path) -> bool:
     "Whether a folder's holder is alive, without locks: on this machine by its process, elsewhere by its heartbeat"
-    about = holder(folder)
-    if about.get("host") != socket.gethostname():
+    process = holder(folder)
+    if process.get("host") != socket.gethostname():
         return _beats(folder)
     try:
-        return abs(psutil.Process(about["pid"]).create_time() - about["began"]) < 2
+        return abs(psutil.Process(process["pid"]).create_time() - process["began"]) < 2
     except (psutil.Error, KeyError):
         return False
 
@@ -152,13 +153,13 @@ def is_held(
 # %% ../../nbs/runs/attempts.ipynb #6a196d79
 def open_folder(
     job: str,  # the job's name
-    given: str = "",  # the parameter run_dir; "": a new folder
+    run_dir: str = "",  # the parameter run_dir; "": a new folder
     preset: str = "",  # stands in a new folder's name
 ) -> Path:
     "A run's folder, made if it is missing; raises OSError where it can't be made"
-    if given:
-        resolve(given).mkdir(0o700, parents=True, exist_ok=True)
-        return resolve(given)
+    if run_dir:
+        resolve(run_dir).mkdir(0o700, parents=True, exist_ok=True)
+        return resolve(run_dir)
     job = f"{job}-{preset}" if preset else job
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
     for n in range(1, 100):  # two runs may start in one second
@@ -181,13 +182,13 @@ def begin_attempt(
     before = read_attempts(folder, 0.0)
     if before and before[-1].get("status") == "killed":
         _append(folder, {"attempt": len(before), "ended": max(alive, before[-1]["started"]), "status": "killed"})
-    about = process_info(given_notebook().get("output", ""))
-    _append(folder, {"attempt": len(before) + 1, "started": time.time(), **about, **more})
+    process = process_info(given_notebook().get("output", ""))
+    _append(folder, {"attempt": len(before) + 1, "started": time.time(), **process, **more})
     return len(before) + 1
 
 # %% ../../nbs/runs/attempts.ipynb #8b94c3d8
 def end_attempt(folder: Path, attempt: int, status: str) -> None:
-    "Writes an attempt's last line; `status` says how it ended"
+    "Writes an attempt's last line; `status` states how it ended"
     _append(folder, {"attempt": attempt, "ended": time.time(), "status": status})
 
 

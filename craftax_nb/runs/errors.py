@@ -38,11 +38,11 @@ REMEDIES = {
 
 # %% ../../nbs/runs/errors.ipynb #cfb8ea97
 class RunError(ValueError):
-    "A run folder that can't be used; the message says why and what to give instead"
+    "A run folder that can't be used; the message states why and what to give instead"
 
 
 class Diverged(ValueError):
-    "Training produced a number that isn't finite; the message says at which step and where"
+    "Training produced a number that isn't finite; the message states at which step and where"
 
 
 def status_of(error: BaseException) -> str:  # stopped, diverged or failed
@@ -54,7 +54,7 @@ def status_of(error: BaseException) -> str:  # stopped, diverged or failed
 # %% ../../nbs/runs/errors.ipynb #036ea5e1
 def os_sentence(
     error: OSError,
-    place: str | Path,  # what was worked on, where the error doesn't say
+    place: str | Path,  # what was worked on, where the error doesn't state
 ) -> str:
     "An operating system's error as a sentence: the path, what is wrong with it, and the remedy"
     path = error.filename2 or error.filename or place
@@ -113,9 +113,11 @@ def report_address() -> str:
 
 def fault_note(error: BaseException, place: str | Path) -> str:  # "" if the library has no part in it
     "The note below the traceback of a fault of the program: that it is one, and where to report it"
-    tb, went_through_library = error.__traceback__, False
+    tb = error.__traceback__
+    went_through_library = False
     while tb:
-        went_through_library, tb = went_through_library or _ours(tb), tb.tb_next
+        went_through_library = went_through_library or _ours(tb)
+        tb = tb.tb_next
     if not went_through_library:
         return ""
     files = f"{show_path(place)}/params.json" if str(place) else "the parameters"
@@ -132,13 +134,13 @@ def show_errors(
     "From here on the notebook's cells end in a sentence for errors of a known kind, and in a note for faults"
 
     def show(shell, kind, error, tb, tb_offset=None):
-        if known := sentence(error, place):
-            lines = [f"{kind.__name__}: {known}"]
+        if message := sentence(error, place):
+            lines = [f"{kind.__name__}: {message}"]
         else:
             lines = shell.InteractiveTB.structured_traceback(kind, error, tb, tb_offset=tb_offset)
             lines += [note] if (note := fault_note(error, place)) else []
         lines = [hide_secrets(line) for line in lines]
-        shell._showtraceback(kind, known or hide_secrets(str(error)), lines)
+        shell._showtraceback(kind, message or hide_secrets(str(error)), lines)
         return lines
 
     shell.set_custom_exc((Exception,), show)

@@ -75,7 +75,7 @@ def _sync_tree(folder: Path) -> None:
 
 # %% ../../nbs/runs/files.ipynb #cdb9c034
 def is_disk_full(error: BaseException, folder: Path) -> bool:
-    "Whether an error came from a full disk or quota: its number or text says so, or 256 KB can't be written there"
+    "Whether an error came from a full disk or quota: its number or text reports it, or 256 KB can't be written there"
     if isinstance(error, OSError) and error.errno:
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     if any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT)):
@@ -101,7 +101,7 @@ def _unfinished(
     final: Path,  # the name that it gets in the end
     mark: str = "",
 ) -> Iterator[Path]:
-    "A temporary name beside the final one; nothing is there when the block begins, and nothing is left if it raises"
+    "A temporary name next to the final one; nothing is there when the block begins, and nothing is left if it raises"
     temporary = final.with_name(f".{final.name}.tmp-{mark}{_writer()}")
     _discard(temporary)
     try:
@@ -256,11 +256,11 @@ def remove_whole(path: str | Path) -> None:
     "Removes a file or a folder, if it is there; a kill meanwhile leaves it as it was, or removed, never a part of it"
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
-        gone = path.with_name(f".{path.name}.tmp-gone-{_writer()}")
-        _discard(gone)
-        path.rename(gone)
+        removal = path.with_name(f".{path.name}.tmp-removal-{_writer()}")
+        _discard(removal)
+        path.rename(removal)
         sync_path(path.parent)
-        shutil.rmtree(gone, ignore_errors=True)  # what stays, as on NFS where a file is open, is a leftover
+        shutil.rmtree(removal, ignore_errors=True)  # what stays, as on NFS where a file is open, is a leftover
     else:
         path.unlink(missing_ok=True)
 
@@ -284,7 +284,10 @@ class CrashPoints:
         self,
         at: int,  # counted from 0; -1: never, the calls are only counted
     ):
-        self.at, self.count, self.calls, self.numbers = at, 0, {}, itertools.count()
+        self.at = at
+        self.count = 0
+        self.calls = {}
+        self.numbers = itertools.count()
 
     def __enter__(self):
         self.calls = {name: getattr(os, name) for name in self.NAMES}

@@ -26,8 +26,8 @@ def tag(
     "An element of HTML or SVG: children and attributes that aren't Markup are escaped"
     if name in RAW_CONTENT:
         raise ValueError(f"{name} isn't made of text: write the element as Markup, from constants alone")
-    given = {n.rstrip("_").replace("_", "-"): v for n, v in attributes.items() if v is not None and v is not False}
-    words = Markup("").join(Markup(' {}="{}"').format(n, v) for n, v in given.items())
+    present = {n: v for n, v in attributes.items() if v is not None and v is not False}
+    words = Markup("").join(Markup(' {}="{}"').format(n.rstrip("_").replace("_", "-"), v) for n, v in present.items())
     inside = Markup("").join(_parts(children))
     if not name:
         return inside
@@ -59,7 +59,7 @@ STACKED_STYLE = """
   table.stacked td:not(:first-child)::before { content: attr(data-name) " "; opacity: .7 }
 }
 """
-NARROW = 5  # up to so many columns fit a page of 700 pixels
+NARROW = 5  # up to this many columns fit a page of 700 pixels
 
 
 def stacked_html(

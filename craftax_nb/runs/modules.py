@@ -41,7 +41,8 @@ def module_file(
     module: str,  # dotted
 ) -> Path | None:  # None where there is no such module, or none that is written in Python
     "The source file of a module"
-    folders, spec = [str(project_root()), *sys.path], None
+    folders = [str(project_root()), *sys.path]
+    spec = None
     for part in module.split("."):
         spec = PathFinder.find_spec(part, folders)
         if spec is None:

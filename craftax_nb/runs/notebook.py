@@ -17,8 +17,8 @@ from .provenance import cells_hash
 def given_notebook() -> dict:  # input, output, hash, note; {} where papermill didn't start this process
     "The notebook that papermill runs in this kernel: paths, its hash, and the file into which the run's folder goes"
     try:
-        about = json.loads(os.environ.get("CRAFTAX_NB_NOTEBOOK", "{}"))
-        return about if about.get("pid") == os.getppid() else {}
+        notebook = json.loads(os.environ.get("CRAFTAX_NB_NOTEBOOK", "{}"))
+        return notebook if notebook.get("pid") == os.getppid() else {}
     except ValueError:
         return {}
 

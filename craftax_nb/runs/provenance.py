@@ -130,14 +130,15 @@ def _input_hash(path: str, labels: bool) -> str:
         return ""
 
 # %% ../../nbs/runs/provenance.ipynb #690d57c6
-LARGEST_FILE, LARGEST_DIFF = 1 << 20, 10 << 20  # bytes
+LARGEST_FILE = 1 << 20
+LARGEST_DIFF = 10 << 20  # bytes
 
 
 def _git(root: Path, *words: str, paths: list[str] = (), index: Path | None = None) -> list[str]:
     "The names that a git command prints, separated by NUL; raises OSError without git, or where the command fails"
     env = {**os.environ, "GIT_INDEX_FILE": str(index)} if index else None
-    given = "\0".join(paths).encode(errors="surrogateescape")
-    done = subprocess.run(["git", "-C", str(root), *words], input=given, env=env, capture_output=True)
+    names = "\0".join(paths).encode(errors="surrogateescape")
+    done = subprocess.run(["git", "-C", str(root), *words], input=names, env=env, capture_output=True)
     if done.returncode:
         raise OSError(f"git {words[0]} failed")
     return done.stdout.decode(errors="surrogateescape").rstrip("\n").rstrip("\0").split("\0")
@@ -174,20 +175,20 @@ def git_diff(
             add = ["--literal-pathspecs", "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"]
             if small := [path for path in filter(None, new) if path not in large]:
                 _git(top, *add, paths=small, index=index)
-            changed = [*filter(None, _git(top, "diff", "--name-only", "-z", "HEAD", index=index))]
-            large += [path for path in changed if _is_large(top / path)]
+            differing = [*filter(None, _git(top, "diff", "--name-only", "-z", "HEAD", index=index))]
+            large += [path for path in differing if _is_large(top / path)]
             patch = _diff(top, index, large)
         except OSError:
             return ""
-    return _left_out(large, changed, patch)
+    return _left_out(large, differing, patch)
 
 # %% ../../nbs/runs/provenance.ipynb #132c6dd3
-def _left_out(large: list[str], changed: list[str], patch: str) -> str:
+def _left_out(large: list[str], differing: list[str], patch: str) -> str:
     "The patch, after lines that name what is left out; a patch that is too long is left out as a whole"
     lines = [f"# left out, larger than {LARGEST_FILE >> 20} MB: {name!r}\n" for name in sorted({*large})]
     if len(patch) > LARGEST_DIFF:
         lines.append(
-            f"# left out, as together they differ by more than {LARGEST_DIFF >> 20} MB: {len(changed)} files\n"
+            f"# left out, as together they differ by more than {LARGEST_DIFF >> 20} MB: {len(differing)} files\n"
         )
         patch = ""
     return "".join(lines) + patch
@@ -199,7 +200,8 @@ def provenance(
     hash: str = "",  # of the notebook that the kernel runs, where that is known; "": of the file
 ) -> dict:
     "Hashes and versions of everything that a run's result depends on"
-    pins, source = project_root() / "constraints.txt", project_root() / notebook
+    pins = project_root() / "constraints.txt"
+    source = project_root() / notebook
     return {
         "git": git_revision(),
         "library": library_hash(),
@@ -219,7 +221,7 @@ def slurm_id() -> str:  # "12" or, of an array, "12_3"; "" outside of SLURM
 
 # %% ../../nbs/runs/provenance.ipynb #f8f3ddd2
 def process_info(
-    output: str = "",  # the executed notebook, where papermill's engine says so
+    output: str = "",  # the executed notebook, where papermill's engine reports it
 ) -> dict:
     "Where this process runs: host, process id, SLURM's job and its restarts, GPUs, the executed notebook and the log"
     env = os.environ.get

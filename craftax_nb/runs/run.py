@@ -107,7 +107,9 @@ def _number(x):
 # %% ../../nbs/runs/run.ipynb #454612b9
 def _take(folder: Path) -> float:  # seconds since the epoch: the last heartbeat of the process that held it before
     "Takes the folder's lock, waiting for a process on another machine to count as dead; RunError if it is in use"
-    alive, this_host, end = last_beat(folder), socket.gethostname(), time.time() + STALE + BEAT
+    alive = last_beat(folder)
+    this_host = socket.gethostname()
+    end = time.time() + STALE + BEAT
     runs_elsewhere = lambda status: status.status == "running" and status.host not in ("", this_host)
     while runs_elsewhere(status := read_status(folder)) and time.time() < end:
         time.sleep(1)
@@ -156,35 +158,43 @@ class Run:
         resumed: bool,  # whether it held this run already
         attempt: int = 1,  # the number of processes that have worked on the run, this one included
     ):
-        self.job, self.params, self.dir, self.resumed, self.attempt = job, params, folder, resumed, attempt
-        self.id, self.started, self.stopping = folder.name, time.time(), False
-        self.is_open, self.debug = True, RunParams.read(folder / "params.json").debug
+        self.job = job
+        self.params = params
+        self.dir = folder
+        self.resumed = resumed
+        self.attempt = attempt
+        self.id = folder.name
+        self.started = time.time()
+        self.stopping = False
+        self.is_open = True
+        self.debug = RunParams.read(folder / "params.json").debug
         self.mirror = Mirror(folder, job, params, attempt) if params.get("wandb") else None
         self.wandb = self.mirror.id if self.mirror else ""
         self._status("running")
 
-    @classmethod
-    def open(
-        cls,
-        job: str,  # the job's name
-        params: dict | JobSettings,  # its parameters; run_dir "" or missing: a new folder
-        defaults: dict | None = None,  # the notebook's own values of the parameters
-        notebook: str = "",  # its path, relative to the project
-    ) -> "Run":
-        "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
-        load_env()
-        settings, params, defaults = _unfolded(params, defaults or {})
-        if problem := password_in(params):
-            raise RunError(problem)
-        try:
-            run = cls(job, params, *_take_folder(job, params, defaults, notebook, settings.parameters()))
-        except OSError as e:
-            place = params.get("run_dir")
-            raise RunError("run_dir: " * bool(place) + os_sentence(e, place or "runs")) from None
-        run.settings = settings
-        tell_folder(run.dir)
-        _watch(run)
-        return run
+# %% ../../nbs/runs/run.ipynb #665e57f6
+@patch(cls_method=True)
+def open(
+    cls: Run,
+    job: str,  # the job's name
+    params: dict | JobSettings,  # its parameters; run_dir "" or missing: a new folder
+    defaults: dict | None = None,  # the notebook's own values of the parameters
+    notebook: str = "",  # its path, relative to the project
+) -> Run:
+    "Opens or resumes a run; raises RunError if the folder holds another run or is in use"
+    load_env()
+    settings, params, defaults = _unfolded(params, defaults or {})
+    if problem := password_in(params):
+        raise RunError(problem)
+    try:
+        run = cls(job, params, *_take_folder(job, params, defaults, notebook, settings.parameters()))
+    except OSError as e:
+        place = params.get("run_dir")
+        raise RunError("run_dir: " * bool(place) + os_sentence(e, place or "runs")) from None
+    run.settings = settings
+    tell_folder(run.dir)
+    _watch(run)
+    return run
 
 # %% ../../nbs/runs/run.ipynb #e6699dc0
 def _take_folder(job: str, params: dict, defaults: dict, notebook: str, parameters: dict) -> tuple[Path, bool, int]:
@@ -245,7 +255,7 @@ def checkpoint_dir(self: Run, step: int) -> Path:
 def resume(
     self: Run,
     load=lambda folder: None,  # loads a checkpoint's training state, or raises DamagedState
-) -> Path | None:  # the checkpoint to go on from, None to start from the beginning
+) -> Path | None:  # the checkpoint to continue from, None to start from the beginning
     "Prepares an interrupted run's folder: removes unfinished files, and the metrics after the newest state that loads"
     remove_leftovers(*own_folders(self.dir))
     checkpoint = newest_state(self.dir, load)
@@ -295,8 +305,8 @@ def save_table(self: Run, rows, name: str, step: int = 0) -> Path:  # rows: a Da
 def save_files(self: Run, kind: str, files: list[Path], step: int = 0) -> None:
     "Mirrors files, which no job changes later, to W&B as the artifact <kind>-<run> of type <kind>"
     if self.mirror:
-        named = {path.name: path for path in files}
-        self.mirror.artifact(f"{kind}-{self.id}", named, ["latest", f"run-{self.id}"], step)
+        by_name = {path.name: path for path in files}
+        self.mirror.artifact(f"{kind}-{self.id}", by_name, ["latest", f"run-{self.id}"], step)
 
 # %% ../../nbs/runs/run.ipynb #cb47e5fe
 @patch
@@ -340,7 +350,8 @@ def finish(
 ) -> None:
     "Marks the run finished"
     seconds = time.time() - self.started
-    ran, summary = {"notebook_hash": ran_hash()}, {k: known_numbers(v) for k, v in summary.items()}
+    ran = {"notebook_hash": ran_hash()}
+    summary = {k: known_numbers(v) for k, v in summary.items()}
     _end(self, "finished", seconds=round(seconds, 1), summary=summary, **(ran if ran["notebook_hash"] else {}))
     if not self.debug:
         write_entry(self.dir)

@@ -18,7 +18,9 @@ _QUERY = re.compile(r"""([?&][\w-]*(?:password|passwd|pwd|token|secret|key|auth|
 
 def _without_login(match: re.Match) -> str:
     "The login of an address without its secret; in an http address a user name alone may be a token, and is hidden too"
-    scheme, user, password = match["scheme"], match["user"], match["password"]
+    scheme = match["scheme"]
+    user = match["user"]
+    password = match["password"]
     if password:
         return f"{scheme}{user}:***@"
     return f"{scheme}***@" if scheme.lower().startswith("http") and user else match[0]

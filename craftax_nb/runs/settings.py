@@ -84,8 +84,8 @@ def split_names(
     text: str,  # for example "night, low food + more mobs"
 ) -> list[str]:  # for example ["night", "low food + more mobs"]
     "The combinations that are separated by commas, each once"
-    joined = (" + ".join(name.strip() for name in part.split("+")) for part in text.split(",") if part.strip())
-    return list(dict.fromkeys(joined))
+    combinations = (" + ".join(name.strip() for name in part.split("+")) for part in text.split(",") if part.strip())
+    return list(dict.fromkeys(combinations))
 
 # %% ../../nbs/runs/settings.ipynb #3af824a2
 def _value_words(value) -> str:
@@ -152,6 +152,7 @@ class JobSettings(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False, validate_default=True)
     job: ClassVar[str] = ""  # the notebook's name
     after: ClassVar[str] = ""  # the field of the base class that the class's own fields come after in the notebook
+    often: ClassVar[str] = ""  # names of the parameters that people set, which README lists
     uses_jax: ClassVar[bool] = False  # whether its arrays lie on a GPU where JAX has one
 
     def __init__(self, **values):
@@ -219,8 +220,8 @@ def preset_names(cls: JobSettings) -> tuple[str, ...]:
 @patch(cls_method=True)
 def preset_values(cls: JobSettings, preset: str) -> dict:  # parameter -> value
     "The values that a preset sets"
-    named = {name: described.presets for name, described in cls.parameters().items()}
-    return {name: values[preset] for name, values in named.items() if preset in list(values)}
+    presets = {name: described.presets for name, described in cls.parameters().items()}
+    return {name: values[preset] for name, values in presets.items() if preset in list(values)}
 
 # %% ../../nbs/runs/settings.ipynb #e28ceb3d
 @patch

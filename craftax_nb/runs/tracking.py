@@ -41,7 +41,9 @@ class Mirror:
         params: dict,  # W&B's config
         attempt: int = 1,  # of the run
     ):
-        self.folder, self.run, self.wandb = folder, None, None
+        self.folder = folder
+        self.run = None
+        self.wandb = None
         self.id = f"{folder.name[:100]}-{attempt}-{secrets.token_hex(3)}"
         self._try(self._init, job, params, attempt)
 
@@ -188,17 +190,20 @@ def checkpoints(self: Mirror, folder: Path):
     complete = [c for c in run_checkpoints(folder) if any((c / x).exists() for x in ("agent.json", TUNED))]
     best = BestCheckpoint.read(folder / "best.json").step if (folder / "best.json").exists() else None
     old = {v["step"]: v for v in read_manifest(folder).versions}
-    versions, changed, name = [], [], f"checkpoint-{folder.name}"
+    versions = []
+    uploads = []
+    name = f"checkpoint-{folder.name}"
     for c in complete:
-        step, files = step_of(c), [str(p) for p in inference_files(c)]
+        step = step_of(c)
+        files = [str(p) for p in inference_files(c)]
         newest = ["latest", f"run-{folder.name}"] if c == complete[-1] else []
         aliases = [f"step-{step}", *newest, *(["best"] if step == best else [])]
         versions.append({"step": step, "folder": str(c.relative_to(folder)), "files": files, "aliases": aliases})
         if old.get(step, {}).get("aliases") != aliases and (step not in old or len(aliases) > 1):
-            changed.append(versions[-1])
-    if changed and changed[-1] is not versions[-1]:  # W&B gives whatever comes last the alias `latest`
-        changed.append(versions[-1])
-    for v in changed:
+            uploads.append(versions[-1])
+    if uploads and uploads[-1] is not versions[-1]:  # W&B gives whatever comes last the alias `latest`
+        uploads.append(versions[-1])
+    for v in uploads:
         self.artifact(name, {f: folder / v["folder"] / f for f in v["files"]}, v["aliases"], v["step"])
     if versions != list(old.values()):
         write_json(folder / "artifacts.json", {"name": name, "versions": versions})

@@ -46,7 +46,8 @@ def type_words(
     metadata: tuple = (),  # limits of a number, from annotated_types
 ) -> str:
     "A field's type in words, for messages"
-    origin, parts = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    parts = get_args(kind)
     if origin is Annotated:
         return type_words(parts[0], parts[1:])
     if origin is Literal:
@@ -69,14 +70,19 @@ def short_json(value) -> str:
 def _expected(model: type[BaseModel], location: tuple) -> tuple[str, str]:  # a dotted name, and words
     "The name of the place in a record that pydantic refused, and the type that it should have"
     field = next(f for name, f in model.model_fields.items() if location[0] in (name, f.alias))
-    kind, metadata, steps = field.annotation, tuple(field.metadata), [str(location[0])]
+    kind = field.annotation
+    metadata = tuple(field.metadata)
+    steps = [str(location[0])]
     for step in location[1:]:
         parts = [part for part in get_args(kind) if part is not NoneType]
         if get_origin(kind) in (UnionType, Union) and len(parts) == 1:
-            kind, parts = parts[0], get_args(parts[0])
+            kind = parts[0]
+            parts = get_args(parts[0])
         if get_origin(kind) not in (list, dict):
             break
-        kind, metadata, steps = parts[-1], (), [*steps, str(step)]
+        kind = parts[-1]
+        metadata = ()
+        steps = [*steps, str(step)]
     return ".".join(steps), type_words(kind, metadata)
 
 # %% ../../nbs/runs/validation.ipynb #f49a2736

@@ -3,15 +3,15 @@
 > Does a language model help? A comparison that is written down before it runs, its arms and controls, its gates and its
 report
 
-A study is stages of sweeps of the other jobs. What is planned stands in `protocol.json` before anything runs;
-everything else is called exploratory.
+A study is stages of sweeps of the other jobs. The plan is written to `protocol.json` before anything runs; everything
+else is called exploratory.
 
 ## Reading order
 
 1. study.arms: what agents read, and how large the study is; begin here
 2. study.settings: the parameters of study
 3. study.protocol: the planned comparisons
-4. study.study: stages of jobs
+4. study.stages: stages of jobs
 5. study.exploration: where agents were, from codes and actions
 6. study.mechanism: the probes of a study in one table
 7. study.report: sentences with intervals, from the runs' files

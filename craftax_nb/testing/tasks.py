@@ -217,7 +217,7 @@ def hint_store(task: Task) -> HiddenStore | None:
     if not hasattr(task, "hints"):
         return None
     store = HiddenStore(FunctionLabeller(lambda codes: task.hints[codes[:, 0]]))
-    store.ask(np.arange(len(task.hints), dtype=np.uint8)[:, None])
+    store.numbers_of(np.arange(len(task.hints), dtype=np.uint8)[:, None])
     return store
 
 # %% ../../nbs/testing/tasks.ipynb #a41a6231

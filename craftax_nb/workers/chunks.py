@@ -30,15 +30,16 @@ def write_jobs(
     partial: Path,  # gets texts.jsonl, done/ and logs/
     texts: list[str],  # distinct
     chunk: int,  # texts a job
-    known: set[bytes],  # keys of the texts that need no job
+    finished: set[bytes],  # keys of the texts that need no job
 ) -> dict[str, dict]:  # {name: payload}
     "Writes texts.jsonl, a line for each job that is needed"
     for sub in ("done", "logs"):
         (partial / sub).mkdir(parents=True, exist_ok=True)
-    jobs, position = {}, 0
+    jobs = {}
+    position = 0
     with whole_file(partial / "texts.jsonl") as new_file, new_file.open("wb") as f:
         for i in range(0, len(texts), chunk):
-            missing = [text for text in texts[i : i + chunk] if text_key(text) not in known]
+            missing = [text for text in texts[i : i + chunk] if text_key(text) not in finished]
             if not missing:
                 continue
             line = json.dumps(missing).encode() + b"\n"
@@ -56,8 +57,11 @@ class JobList:
         partial: Path,  # with texts.jsonl and done/
         jobs: dict[str, dict],  # {name: payload}, of `write_jobs`
     ):
-        self.partial, self.jobs, self.first_count = partial, dict(jobs), len(jobs)
-        self.split, self.dead = set(), {}  # names of jobs that were split; {name: why it is dead}
+        self.partial = partial
+        self.jobs = dict(jobs)
+        self.first_count = len(jobs)
+        self.split = set()
+        self.dead = {}  # names of jobs that were split; {name: why it is dead}
 
     def texts(self, name: str) -> list[str]:
         "The texts of a job"
@@ -94,9 +98,9 @@ def note_dead(
 @patch
 def dead_texts(self: JobList) -> dict[bytes, str]:  # {key: reason}
     "The texts that have no vector, since their jobs are dead"
-    known = known_texts(self.partial) if self.dead else set()
+    finished = known_texts(self.partial) if self.dead else set()
     reasons = {text_key(text): reason for name, reason in self.dead.items() for text in self.texts(name)}
-    return {key: reason for key, reason in reasons.items() if key not in known}
+    return {key: reason for key, reason in reasons.items() if key not in finished}
 
 
 @patch

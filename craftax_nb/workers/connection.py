@@ -74,7 +74,8 @@ def read_password() -> str | None:  # None when neither variable is set
         return os.environ.get("REDIS_PASSWORD") or None
     path = Path(name).expanduser()
     try:
-        mode, text = path.stat().st_mode & 0o777, path.read_text().rstrip("\r\n")
+        mode = path.stat().st_mode & 0o777
+        text = path.read_text().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as e:
         raise QueueError(f"REDIS_PASSWORD_FILE is {name}, which can not be read ({type(e).__name__})") from None
     if mode & 0o077:
@@ -93,7 +94,9 @@ class RetryPolicy:
         seconds: float = 120.0,  # without an answer after which it gives up with QueueError
         report: Callable[[str], None] = print_error,
     ):
-        self.where, self.seconds, self.report = where, seconds, report
+        self.where = where
+        self.seconds = seconds
+        self.report = report
 
 # %% ../../nbs/workers/connection.ipynb #0a7edc32
 @patch
@@ -200,7 +203,10 @@ class Server:
         url: str = "",  # "": start one
         wait: float = 20.0,  # seconds for a server of our own to come up
     ):
-        self.own, self.url, self.wait, self.process = not url, url, wait, None
+        self.own = not url
+        self.url = url
+        self.wait = wait
+        self.process = None
         if not self.own:
             connect(url).close()  # raises QueueError when nobody answers
             return

@@ -25,10 +25,10 @@ from ..runs.files import remove_whole, show_path
 from ..runs.waiting import Waiting
 from .chunks import JobList, known_texts, write_jobs
 from .connection import QueueError, Server, connect, redis_server, safe_url
-from .pool import LocalWorkers, Stopped, WorkerConfig, joined
+from .pool import LocalWorkers, Stopped, WorkerConfig, has_registered
 from .queue import Queue
 from .status import ProgressLine, queue_status
-from .watch import Labelling
+from .watch import Labelling, LabelOptions
 from .worker import QUEUE_SCHEMA, chunk_name
 
 # %% ../../nbs/workers/coordinate.ipynb #5ea7e0e1
@@ -54,24 +54,19 @@ def label_texts(
     recipe: Recipe,  # resolved
     partial: str | Path,  # folder for chunks; those that are there are kept
     config: WorkerConfig = WorkerConfig(),  # noqa: B008  it is frozen
-    chunk: int = 32,  # texts a job
-    known: set | None = None,  # keys of texts that need no job; None: of those in chunks
+    options: LabelOptions = LabelOptions(),  # noqa: B008  it is frozen
     name: str = "",  # of the queue; "": made of the folder's
-    log: Callable = print,  # called with a line
-    progress: Callable | None = None,  # called with a QueueStatus; None: ProgressLine
-    stopping: Callable = lambda: False,  # asked now and then; True ends it with Stopped
-    skip_dead: bool = False,  # go without the texts that no worker can label, instead of raising LabelError
 ) -> dict[bytes, str]:  # {key: reason} of the texts that have no vector: none unless `skip_dead`
     "Computes the vectors of texts that have none yet; raises LabelError when that can't be finished, and Stopped"
-    _require_workers(config, chunk)
+    _require_workers(config, options.chunk)
     partial = Path(partial).absolute()
-    known = known_texts(partial) if known is None else known
-    jobs = JobList(partial, write_jobs(partial, texts, chunk, known))
+    finished = known_texts(partial)
+    jobs = JobList(partial, write_jobs(partial, texts, options.chunk, finished))
     if not jobs.jobs:
         return {}
-    total = sum(text_key(text) not in known for text in texts)
+    total = sum(text_key(text) not in finished for text in texts)
     description = {"schema": QUEUE_SCHEMA, "recipe": recipe.to_dict() | {"hash": recipe.hash}, "folder": str(partial)}
-    description |= {"texts": total, "jobs": len(jobs.jobs), "chunk": chunk}
+    description |= {"texts": total, "jobs": len(jobs.jobs), "chunk": options.chunk}
     with redis_server() as server:
         queue = Queue(connect(server.url), name or queue_name(partial), ttl=config.ttl)
         queue.lead()  # refuses where another coordinator is at work
@@ -79,9 +74,8 @@ def label_texts(
         queue.lead()
         if not server.own:
             command = f"REDIS_URL={safe_url(server.url)} python -m craftax_nb.workers.worker --queue {queue.name}"
-            log(f"label: others join with {command}")
-        reporting = dict(progress=progress or ProgressLine(), stopping=stopping, log=log)
-        _finish_jobs(queue, server, config, jobs, description, skip_dead, **reporting)
+            options.log(f"label: others join with {command}")
+        _finish_jobs(queue, server, config, jobs, description, options)
     return jobs.dead_texts()
 
 # %% ../../nbs/workers/coordinate.ipynb #7509e958
@@ -91,18 +85,19 @@ def _finish_jobs(
     config: WorkerConfig,
     jobs: JobList,
     description: dict,
-    skip_dead: bool,
-    **reporting,  # progress, stopping and log, of `Labelling`
+    options: LabelOptions,
 ):
     "Puts the jobs and starts workers until all are done; then, or after a LabelError, closes the queue"
-    workers, keep_queue = None, False
+    workers = None
+    keep_queue = False
     try:
-        number, logs = min(config.workers, len(jobs.jobs)), jobs.partial / "logs"
+        number = min(config.workers, len(jobs.jobs))
+        logs = jobs.partial / "logs"
         workers = LocalWorkers(config, number, queue.name, server.url, logs)
-        Labelling(queue, server, workers, jobs, description, **reporting).run()
-        _require_done(queue, jobs, skip_dead, reporting["log"])
+        Labelling(queue, server, workers, jobs, description, options).run()
+        _require_done(queue, jobs, options.skip_dead, options.log)
     except BaseException as e:
-        keep_queue = not isinstance(e, LabelError)  # other machines may go on until it is started again
+        keep_queue = not isinstance(e, LabelError)  # other machines may continue until it is started again
         raise
     finally:
         if workers:
@@ -115,10 +110,12 @@ def _finish_jobs(
 # %% ../../nbs/workers/coordinate.ipynb #71f8feef
 def _require_done(queue: Queue, jobs: JobList, skip_dead: bool, log: Callable):
     "Raises LabelError for texts that have no vector, unless these are to be skipped and others have one"
-    reasons, dead = jobs.write_dead(), jobs.dead_texts()
+    reasons = jobs.write_dead()
+    dead = jobs.dead_texts()
     if not dead:
         return
-    number, first = f"{len(dead)} text{'s' * (len(dead) > 1)}", next(iter(dead.values()))
+    number = f"{len(dead)} text{'s' * (len(dead) > 1)}"
+    first = next(iter(dead.values()))
     failed = f"{number} failed {queue.deliveries} times each: {first} (all reasons: {show_path(reasons)})"
     if not skip_dead:
         raise LabelError(f"{failed}; what is whole is kept: run label again, or with -p skip_dead True to do without")
@@ -195,10 +192,8 @@ def label_dataset(
     config: WorkerConfig = WorkerConfig(),  # noqa: B008  it is frozen
     max_labels: int | None = None,  # stop at the episode that would need more distinct texts; None or 0: all
     labels_dir: str | Path = "",  # as for `labels_folder`
-    log: Callable = print,  # called with a line
     describe: Callable | None = None,  # codes, format -> texts; None: world.text's
-    skip_dead: bool = False,  # a text that no worker can label gets no label (pointer -1), instead of a LabelError
-    **options,  # of `label_texts`: chunk, progress, stopping
+    options: LabelOptions = LabelOptions(),  # noqa: B008  it is frozen
 ) -> Labels:
     "A dataset's labels, computed where they are missing; raises LabelError"
     from craftax_nb.lm.extract import resolve_recipe
@@ -207,16 +202,16 @@ def label_dataset(
     recipe = resolve_recipe(recipe)
     if describe is None:
         require_words(recipe)
-    folder, started = labels_folder(dataset, recipe, labels_dir), time.time()
+    folder = labels_folder(dataset, recipe, labels_dir)
+    started = time.time()
     plan = plan_labels(dataset, recipe, max_labels, describe)
-    if (labels := _complete_labels(folder, dataset, plan, skip_dead)) is not None:
-        log(f"label: all {len(labels):,} labels are there already ({show_path(folder)})")
+    if (labels := _complete_labels(folder, dataset, plan, options.skip_dead)) is not None:
+        options.log(f"label: all {len(labels):,} labels are there already ({show_path(folder)})")
         return labels
     require_writable(folder)
     try:
         with locked(folder.with_name(folder.name + ".partial")):
-            options["skip_dead"] = skip_dead
-            computed, dead = _compute_missing(folder, recipe, plan, config, log, options)
+            computed, dead = _compute_missing(folder, recipe, plan, config, options)
             info = dict(computed=computed, seconds=round(time.time() - started, 2), workers=config.workers)
             info |= dict(dataset_hash=dataset.hash, states=plan.states, episodes=plan.episodes, max_labels=max_labels)
             return _put_together(folder, recipe, plan, dead, info)
@@ -228,17 +223,19 @@ def label_dataset(
 
 # %% ../../nbs/workers/coordinate.ipynb #1ef91638
 def _compute_missing(
-    folder: Path, recipe: Recipe, plan: Plan, config: WorkerConfig, log: Callable, options: dict
+    folder: Path, recipe: Recipe, plan: Plan, config: WorkerConfig, options: LabelOptions
 ) -> tuple[int, dict[bytes, str]]:  # texts that were computed; {key: reason} of those that could not be
     "Writes chunks with the vectors of the texts that have no labels yet; needs the lock"
     _restore(folder)
     partial = folder.with_name(folder.name + ".partial")
-    labelled, known = set(_keys(_labels_at(folder))), known_texts(partial)
+    labelled = set(_keys(_labels_at(folder)))
+    finished = known_texts(partial)
     unlabelled = [text for text in plan.texts if text_key(text) not in labelled]
-    missing = [text for text in unlabelled if text_key(text) not in known]
-    cost, computed_before = estimate(missing, recipe, config.workers), len(plan.texts) - len(missing)
+    missing = [text for text in unlabelled if text_key(text) not in finished]
+    cost = estimate(missing, recipe, config.workers)
+    computed_before = len(plan.texts) - len(missing)
     require_room(folder, 2 * cost["bytes"] + cost["bytes"] / max(1, len(missing)) * computed_before)
-    log(
+    options.log(
         f"label: {plan.states:,} states of {plan.episodes:,} episodes, {len(plan.texts):,} distinct texts, "
         f"{computed_before:,} of them there already; about {cost['tokens']:,} tokens, {duration(cost['seconds'])} "
         f"with {max(1, config.workers)} workers, {cost['bytes'] / 1e6:.1f} MB"
@@ -246,8 +243,7 @@ def _compute_missing(
     if recipe.model == ORACLE:
         _label_here(missing, recipe, partial)
         return len(missing), {}
-    name = queue_name(folder)
-    dead = label_texts(unlabelled, recipe, partial, config, known=known, name=name, log=log, **options)
+    dead = label_texts(unlabelled, recipe, partial, config, options, name=queue_name(folder))
     return len(missing) - len(dead), dead
 
 # %% ../../nbs/workers/coordinate.ipynb #67dcc253
@@ -265,9 +261,11 @@ def _put_together(folder: Path, recipe: Recipe, plan: Plan, dead: dict[bytes, st
     "Writes the labels from the earlier ones and the chunks, and removes the chunks; needs the lock"
     if dead:
         info |= {"dead": {key.hex(): reason for key, reason in dead.items()}}
-        wanted, plan = plan, plan.without(info["dead"])
-        info |= {"dead_transitions": int(((wanted.pointer >= 0) & (plan.pointer < 0)).sum())}
-    partial, keys = folder.with_name(folder.name + ".partial"), [text_key(text) for text in plan.texts]
+        whole_plan = plan
+        plan = plan.without(info["dead"])
+        info |= {"dead_transitions": int(((whole_plan.pointer >= 0) & (plan.pointer < 0)).sum())}
+    partial = folder.with_name(folder.name + ".partial")
+    keys = [text_key(text) for text in plan.texts]
     labels = save_labels(folder, recipe, keys, _rows(_labels_at(folder), partial), plan.pointer, **info)
     remove_whole(partial)
     return labels
@@ -283,13 +281,15 @@ def join_labelling(
     "Works on the queue of a label folder until it is closed; raises LabelError when the workers can not, and Stopped"
     if not (url := os.environ.get("REDIS_URL")):
         raise LabelError("REDIS_URL is not set: it says where the coordinator's queue is")
-    logs, progress = Path(logs), progress or ProgressLine()
+    logs = Path(logs)
+    progress = progress or ProgressLine()
     logs.mkdir(parents=True, exist_ok=True)
     queue = Queue(connect(url, 60), queue_name(folder), ttl=config.ttl)
-    seen_workers, shown_at = set(), 0.0
+    seen_workers = set()
+    shown_at = 0.0
     advice = f"start label there with the same parameters; workers' logs: {show_path(logs)}"
     waiting = Waiting(f"a coordinator of queue {queue.name} at {safe_url(url)}", advice)
-    has_joined = lambda pid: joined(seen_workers, pid)
+    has_joined = lambda pid: has_registered(seen_workers, pid)
     workers = LocalWorkers(config, config.workers, queue.name, url, logs)
     try:
         while workers.running:

@@ -59,8 +59,8 @@ def check_label_run(
             _check_weights(find_model(recipe.model))
         python = _python(settings.worker_python)
         if settings.role != "both" and not os.environ.get("REDIS_URL"):
-            wanted = "REDIS_URL is not set: it names the server that all machines reach"
-            raise RecipeError(f"role is {settings.role}, but {wanted}")
+            problem = "REDIS_URL is not set: it names the server that all machines reach"
+            raise RecipeError(f"role is {settings.role}, but {problem}")
         if settings.backend == "transformers":
             require_vllm_for(gpu_plan(settings).settings(), settings.backend)
     except (RecipeError, ModelError) as e:
@@ -99,9 +99,9 @@ def label_run(
     python: str,  # the workers' interpreter, empty for this one
     dataset,
 ):  # the labels; None on a machine that only works for another
-    "Labels the data set as the run's parameters say; a stop signal ends the notebook cleanly"
+    "Labels the data set as the run's parameters state; a stop signal ends the notebook cleanly"
     from craftax_nb.lm.extract import resolve_recipe
-    from craftax_nb.workers.coordinate import join_labelling, label_dataset, labels_folder
+    from craftax_nb.workers.coordinate import LabelOptions, join_labelling, label_dataset, labels_folder
     from craftax_nb.workers.pool import Stopped, WorkerConfig
 
     settings = run.settings
@@ -111,8 +111,8 @@ def label_run(
     workers = WorkerConfig(count, settings.threads, settings.backend, gpus=gpu_plan(settings), python=python)
     try:
         if settings.role != "worker":
-            options = dict(chunk=settings.chunk, stopping=stopping, skip_dead=settings.skip_dead)
-            labels = label_dataset(dataset, recipe, workers, settings.max_labels, folder, **options)
+            options = LabelOptions(settings.chunk, settings.skip_dead, stopping=stopping)
+            labels = label_dataset(dataset, recipe, workers, settings.max_labels, folder, options=options)
             return _controlled(labels, settings, folder)
         shared = labels_folder(dataset, resolve_recipe(recipe), folder)
         join_labelling(shared, workers, run.dir / "logs", stopping=stopping)

@@ -184,7 +184,7 @@ def heartbeat(
     overdue: Callable[[], None] | None = None,  # called then, from a thread; the hold is renewed no more
 ) -> Iterator[threading.Event]:  # set once another worker took the job over
     "Renews the hold on a job three times in a time-to-live, for as long as the block runs"
-    lost, end = threading.Event(), time.monotonic() + limit
+    takeover, end = threading.Event(), time.monotonic() + limit
 
     def run(stop: threading.Event):
         while not stop.wait(min(self.ttl / 3, max(0.0, end - time.monotonic()))):
@@ -192,10 +192,10 @@ def heartbeat(
                 return overdue() if overdue else None
             with contextlib.suppress(Exception):  # a server that is away: the next beat may come through
                 if not self._renew(job):
-                    lost.set()
+                    takeover.set()
 
     with background_thread(run):
-        yield lost
+        yield takeover
 
 # %% ../../nbs/workers/queue.ipynb #9bcf4f3b
 @patch
@@ -270,11 +270,11 @@ def forget(self: Queue, job_id: str):
 @patch
 def counts(self: Queue) -> dict[str, int]:
     "How many jobs are waiting, running, done and dead"
-    held, pending, done, dead = self._transaction(
+    entries, pending, done, dead = self._transaction(
         ("xlen", self.stream), ("xpending", self.stream, self.group), ("scard", self.key("done")), ("hlen", self.buried)
     )
     running = pending["pending"]  # of which some may have lost their entry
-    return dict(waiting=max(0, held - running), running=running, done=done, dead=dead)
+    return dict(waiting=max(0, entries - running), running=running, done=done, dead=dead)
 
 # %% ../../nbs/workers/queue.ipynb #09d0d103
 @patch
@@ -292,7 +292,7 @@ def describe(self: Queue, description: dict):
 
 @patch
 def description(self: Queue) -> dict | None:  # None: no coordinator has begun it
-    "What the coordinator says about the work"
+    "What the coordinator tells the workers about the work"
     key = self.key("description")
     text = self._send(self.client.get, key)
     return parse_record(text, key, f"DEL {key}") if text else None
@@ -306,8 +306,8 @@ def touch(
 ):
     "Shows that the coordinator lives; raises QueueError when another process is the coordinator"
     self.lead(seconds)
-    kept = [self.key(part) for part in self.keys if part not in ("coordinator", "closed")]
-    self._transaction(("delete", self.key("closed")), *(("expire", key, keep) for key in kept))
+    lasting = [self.key(part) for part in self.keys if part not in ("coordinator", "closed")]
+    self._transaction(("delete", self.key("closed")), *(("expire", key, keep) for key in lasting))
 
 # %% ../../nbs/workers/queue.ipynb #e38a1547
 @patch
@@ -391,8 +391,8 @@ def workers(
 @patch
 def open_queues(self: Queue) -> dict[str, float]:  # {name: when it was begun}
     "The queues that this server holds, by the time when they were begun"
-    begun = self._send(self.client.hgetall, self.all_queues)
+    begin_times = self._send(self.client.hgetall, self.all_queues)
     try:
-        return dict(sorted(((name, float(when)) for name, when in begun.items()), key=lambda item: item[1]))
+        return dict(sorted(((name, float(when)) for name, when in begin_times.items()), key=lambda item: item[1]))
     except ValueError:
         raise foreign_key(self.all_queues, "holds other things than times", f"DEL {self.all_queues}") from None

@@ -66,7 +66,8 @@ def time_left(self: QueueStatus) -> str:
 @patch(as_prop=True)
 def line(self: QueueStatus) -> str:
     "The queue in a line"
-    number, dead = len(self.live_workers), self.counts["dead"]
+    number = len(self.live_workers)
+    dead = self.counts["dead"]
     parts = [f"{self.texts_done:,} of {self.texts:,} texts", f"{number} worker{'' if number == 1 else 's'}"]
     parts += [f"{self.rate:.1f} a second", self.time_left, *([f"{dead} jobs dead"] if dead else [])]
     return ", ".join(parts)
@@ -117,7 +118,9 @@ class ProgressLine:
     "Shows a QueueStatus (or a line) again and again"
 
     def __init__(self, every: float = 60.0):  # seconds between lines where nothing can be rewritten
-        self.every, self.last_print, self.display = every, 0.0, None
+        self.every = every
+        self.last_print = 0.0
+        self.display = None
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         self.in_notebook = hasattr(shell, "kernel")
 
@@ -153,8 +156,8 @@ def queue_names(client) -> list[str]:
 # %% ../../nbs/workers/status.ipynb #a181e346
 def _print_queues(client, names: list[str], ttl: float, clear: bool):
     "Prints the queues of these names, or all of them"
-    wanted = [name for name in queue_names(client) if not names or name in names]
-    tables = [str(queue_status(Queue(client, name, ttl))) for name in wanted]
+    selection = [name for name in queue_names(client) if not names or name in names]
+    tables = [str(queue_status(Queue(client, name, ttl))) for name in selection]
     print(("\033[H\033[2J" if clear else "") + ("\n\n".join(tables) or "no queue"), flush=True)
 
 # %% ../../nbs/workers/status.ipynb #a780244d

@@ -98,7 +98,7 @@ class Pace:
     seconds_per_text: float = 0.0  # at the slowest; 0: not known
 
     def limit(self, texts: int) -> float:  # seconds
-        "How long a job of so many texts may take"
+        "How long a job of this many texts may take"
         return max(min(self.first, 60.0), 10 * self.seconds_per_text * texts) if self.seconds_per_text else self.first
 
     def learn(self, workers: dict[str, dict]):
@@ -174,7 +174,8 @@ def work(
 ) -> int:  # jobs done
     "Does jobs until the queue is closed or deserted; raises LabelError when chunks can not be written"
     queue.join()
-    last_sign, pace = time.monotonic(), Pace(limit)  # last_sign: of a job or a coordinator
+    last_sign = time.monotonic()
+    pace = Pace(limit)  # last_sign: of a job or a coordinator
     waiting = Waiting(lambda: _work_elsewhere(queue), f"this worker ends {wait:.0f} s after the coordinator", log)
     pace.learn(queue.workers())
     chunk = (queue.description() or {}).get("chunk", 32)  # texts a job
@@ -196,7 +197,8 @@ def work(
 # %% ../../nbs/workers/worker.ipynb #59e43047
 def _work_elsewhere(queue: Queue) -> str:
     "What a worker without a job waits for"
-    counts, coordinator = queue.counts(), "has" if queue.has_coordinator() else "has no"
+    counts = queue.counts()
+    coordinator = "has" if queue.has_coordinator() else "has no"
     return f"a job of queue {queue.name}, which {coordinator} coordinator and {counts['running']} jobs at other workers"
 
 # %% ../../nbs/workers/worker.ipynb #7ba1b608
@@ -293,7 +295,7 @@ def sample_texts(
 # %% ../../nbs/workers/worker.ipynb #a861b711
 def make_extractor(
     recipe: dict,  # as the queue holds it
-    folder: Path,  # the shared one; generated text lies beside it
+    folder: Path,  # the shared one; generated text is next to it
     args: argparse.Namespace,
 ):  # Extractor
     "The recipe's model, checked against a plain forward; raises LabelError when it is another model, or differs"

@@ -30,7 +30,7 @@ edit states.
 
 ## What always holds
 
-- An observation is `uint8[width]` wherever it is stored, sent or labelled, and the width says which game it is. Dense
+- An observation is `uint8[width]` wherever it is stored, sent or labelled, and the width tells which game it is. Dense
   floats exist only inside a network.
 - `decode` gives upstream's floats to the last bit. Upstream's divisions compile to products with a float32 reciprocal
   (Classic: float16), and so do ours.

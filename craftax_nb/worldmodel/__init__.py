@@ -15,7 +15,7 @@ An agent with a world model is an `Agent` whose `NetSpec.net` is `rssm`; the net
 7. worldmodel.train: the run around it
 8. worldmodel.job: the job `train_dreamer`
 9. worldmodel.imagine: futures from a state, and surprise
-10. worldmodel.foresight: futures of many states beside what was played
+10. worldmodel.foresight: futures of many states, compared with what was played
 
 ## Who calls it
 
@@ -28,7 +28,7 @@ expects.
 - The decoder predicts the parts of a code; with `NetSpec.frames` it draws frames, and can't be asked for codes.
 - Numbers of the public DreamerV3 code are in `dreamer_reference.npz`; the losses are compared with them.
 - The replay keeps row numbers of the run's `HiddenStore`, and a batch brings a table of its distinct vectors. `imagine`
-  without hidden states stands for their mean.
+  without hidden states uses their mean.
 - `DreamerRun.devices` shares out an update's sequences; play stays on the first device.
 - Foresight is shown next to the guess that nothing changes.
 - A value of an untrained head is rounding noise (bins reach e^20 and cancel): compare latents, not values, across

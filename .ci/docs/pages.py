@@ -7,14 +7,18 @@ import io
 import json
 import os
 import re
+import sys
 import tokenize
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / ".ci"))
+from notebooks import find_notebooks  # noqa: E402
+
 NBS = ROOT / "nbs"
-PAGES = ["inspect", "play", "prompts", "runs", "results"]  # notebooks on top that are no jobs, and are opened by people
+PAGES = ["inspect", "play", "prompts", "runs"]  # with parameters, but opened by people
 DIRECTIVE = re.compile(r"^#\s*\|\s*(\w+):?\s*(.*)$")
 LINK = re.compile(r"\]\(([\w./-]+)\.ipynb\)")
 TICKS = re.compile(r"(?<![`\\\[])`([\w.]+)(\(\))?`(?![`\]])")
@@ -58,8 +62,7 @@ def read(path: Path) -> Notebook:
 @cache
 def read_all() -> dict[str, Notebook]:
     "Name -> notebook, for all in `nbs`"
-    notebooks = (read(path) for path in sorted(NBS.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts)
-    return {notebook.name: notebook for notebook in notebooks}
+    return {notebook.name: notebook for notebook in map(read, find_notebooks().values())}
 
 
 def directives(source: str) -> tuple[dict, str]:
@@ -84,8 +87,8 @@ def in_order(names: list[str], markdown: str, folder: str = "") -> list[str]:
 def rooms() -> list[str]:
     "The folders of `nbs` that hold a room, in the order of the project's page"
     folders = {name.split("/")[0] for name in read_all() if "/" in name} - {"tests", "bench"}
-    table = re.findall(r"^\|\s*\W*(\w+)", read_all()["index"].markdown, re.M)
-    return sorted(folders, key=lambda room: (table.index(room) if room in table else len(table), room))
+    pages = in_order([f"{folder}/index" for folder in folders], read_all()["index"].markdown)
+    return [page.split("/")[0] for page in pages]
 
 
 def chapter(room: str) -> list[str]:
@@ -110,8 +113,8 @@ def toctree(entries: list[str], caption: str = "") -> str:
 def contents() -> str:
     "The tables of contents of the project's page"
     top = [name for name, notebook in read_all().items() if "/" not in name and name != "index"]
-    pages = [name for name in PAGES if name in top]
-    jobs = in_order([name for name in top if name not in PAGES], job_links())
+    pages = [name for name in top if name in PAGES or not read_all()[name].parameters]
+    jobs = in_order([name for name in top if name not in pages], job_links())
     has_page = lambda room: f"{room}/index" in read_all()
     chapters = [n for room in rooms() for n in ([f"{room} <{room}/index>"] if has_page(room) else chapter(room))]
     listed = lambda folder: [f"{Path(name).stem.partition('_')[2]} <{name}>" for name in chapter(folder)]
