@@ -127,7 +127,7 @@ def cut_episodes(
 
 # %% ../../nbs/data/imports.ipynb #d5636965
 def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, has_end: bool) -> Episode:
-    "The rows from `start` on, as an episode of so many steps"
+    "The rows from `start` on, as an episode of this many steps"
     here = slice(start, start + steps)
     last = np.arange(steps) == steps - 1
     nothing = np.full(steps, np.nan, np.float32)

@@ -53,21 +53,21 @@ def demo(
     fresh: bool = False,  # run every step again
 ) -> Path:  # summary.html
     "Runs the steps that are not done yet and writes the summary"
-    begun = time.time()
+    start = time.time()
     run_chain(STEPS, folder, fresh=fresh, at_once=2)
     page = write_summary(project_root() / folder, STEPS)
-    print(f"done in {time.time() - begun:.0f} s; open {show_path(page)} in a browser")
+    print(f"done in {time.time() - start:.0f} s; open {show_path(page)} in a browser")
     print(f"the executed notebooks are in {folder}/notebooks")
     return page
 
 # %% ../../nbs/demo/run.ipynb #5023804d
 if __name__ == "__main__" and "__file__" in globals():
-    about = "PPO -> labels -> AWR and BC -> evaluation -> probes, on the real game"
-    parser = argparse.ArgumentParser(description=about)
+    description = "PPO -> labels -> AWR and BC -> evaluation -> probes, on the real game"
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--fresh", action="store_true", help="run every step again")
     try:
         demo(fresh=parser.parse_args().fresh)
     except KeyboardInterrupt:
-        sys.exit("\nstopped; `make demo` goes on from here")
+        sys.exit("\nstopped; `make demo` continues from here")
     except StepFailed as problem:
-        sys.exit(f"{problem}\n`make demo` goes on from the last finished step")
+        sys.exit(f"{problem}\n`make demo` continues from the last finished step")

@@ -40,10 +40,10 @@ TITLES = {
     "bc_best": ("10 % behaviour cloning", "The same on the tenth of the episodes with the highest return."),
     "evaluate": (
         "How well do they play?",
-        "Every agent in the same worlds, beside a random policy; intervals are 95 % bootstrap intervals over episodes.",
+        "Every agent and a random policy, in the same worlds; intervals are 95 % bootstrap intervals over episodes.",
     ),
     "ablate": (
-        "Does it use what the model says?",
+        "Does it use the language model?",
         "The agent with labels gets other hidden states on held-out episodes: how do its actor and critic do then?",
     ),
     "probe": (
@@ -79,7 +79,7 @@ def answers(
 ) -> list[str]:
     "The answer to the page's question, a sentence or more from each step that has a part in it"
     parts = [conclusions.get(name, "") for name in ("ablate", "probe", "evaluate")]
-    return [part for part in parts if part] or ["None of these steps asks whether an agent uses what the model says."]
+    return [part for part in parts if part] or ["None of these steps asks whether an agent uses the language model."]
 
 # %% ../../nbs/demo/summary.ipynb #e30e0d27
 STYLE_SHEET = """
@@ -120,7 +120,7 @@ def _inline(path: Path, kind: str) -> str:
     "A file as a data URI"
     return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
-
+# %% ../../nbs/demo/summary.ipynb #1b19def9
 def _least_width(
     path: Path,  # of a PNG file
 ) -> int:  # pixels
@@ -131,7 +131,7 @@ def _least_width(
     except OSError:  # no picture
         return 0
 
-
+# %% ../../nbs/demo/summary.ipynb #e52f59df
 def _table(path: Path, rows: int = 40) -> Markup:
     "A CSV file as an HTML table; columns x, x_low and x_high become one with its interval"
     table = pd.read_csv(path)

@@ -35,6 +35,7 @@ class EvaluatedEpisodes(JobSettings):
     "Which agents evaluate plays, and how much"
 
     job = "evaluate"
+    often = "checkpoint episodes baseline seed shift prompt server"
     uses_jax = True
     checkpoint: str = parameter(
         "sample/ppo", "a checkpoint, run, W&B artifact or module:Class@weights; several: a,b; comma: '\"a,b\"'"
@@ -106,6 +107,7 @@ class AblatedEpisodes(JobSettings):
     "Which agent ablate plays, with which arms, and how much"
 
     job = "ablate"
+    often = "checkpoint arms episodes seed other most_labels"
     uses_jax = True
     checkpoint: str = parameter(
         "sample/awr_augmented", "an agent that reads hidden states: a checkpoint or a run folder (its newest)"

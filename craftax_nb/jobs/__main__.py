@@ -18,14 +18,14 @@ from ..runs.tracking import load_env
 # %% ../../nbs/jobs/main.ipynb #b73b8a06
 def parser() -> argparse.ArgumentParser:
     "The parser of the command line"
-    about = "Runs: look at them, start many, repeat one, keep a journal."
-    p = argparse.ArgumentParser(prog="python -m craftax_nb.jobs", description=about)
+    purpose = "Runs: look at them, start many, repeat one, keep a journal."
+    p = argparse.ArgumentParser(prog="python -m craftax_nb.jobs", description=purpose)
     commands = p.add_subparsers(dest="command", required=True)
     _table_arguments(commands)
     _sweep_arguments(commands)
     r = commands.add_parser("rerun", help="a run once more, with its parameters, and a comparison of the metrics")
     r.add_argument("run", help="a run's folder")
-    r.add_argument("--run-dir", default="", help="of the new run; beside the old one by default")
+    r.add_argument("--run-dir", default="", help="of the new run; next to the old one by default")
     commands.add_parser("journal", help="merge the entries of finished runs into runs/JOURNAL.md")
     commands.add_parser("cells", help="rewrite the job notebooks' cells of parameters from the settings classes")
     return p
@@ -47,9 +47,9 @@ def _table_arguments(commands) -> None:
 
 def _sweep_arguments(commands) -> None:
     "Adds `sweep`"
-    about = "every combination of values, shown; with --run, --write or --submit run, written or submitted"
+    purpose = "every combination of values, shown; with --run, --write or --submit run, written or submitted"
     example = "sweep nbs/train_awr.ipynb beta=0.1,0.3,1 seed=0:3 --submit -- --time=1:00:00"
-    s = commands.add_parser("sweep", help=about, epilog=example)
+    s = commands.add_parser("sweep", help=purpose, epilog=example)
     s.add_argument("notebook")
     s.add_argument("values", nargs="+", help="name=value, name=value,value or name=from:to")
     s.add_argument("--folder", default="runs", help="where the run folders go (%(default)s)")

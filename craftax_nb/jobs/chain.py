@@ -107,10 +107,10 @@ def _newest(run_dir: Path | None) -> str:
 # %% ../../nbs/jobs/chain.ipynb #ce6ef26c
 def _command(step: ChainStep, output: Path, run_dir: Path | None) -> list:
     "The command that executes a step's notebook with papermill"
-    given = {**step.parameters, **({"run_dir": str(run_dir)} if run_dir else {})}
+    parameters = {**step.parameters, **({"run_dir": str(run_dir)} if run_dir else {})}
     notebooks = [resolve(step.notebook), output, "-k", "python3", "--cwd", project_root()]
     quiet = ["--no-progress-bar", "--log-output"]
-    return [sys.executable, "-m", "papermill", *notebooks, *quiet, *papermill_arguments(given)]
+    return [sys.executable, "-m", "papermill", *notebooks, *quiet, *papermill_arguments(parameters)]
 
 # %% ../../nbs/jobs/chain.ipynb #0fdd35fe
 def _environment(step: ChainStep, output: Path, log: str) -> dict:
@@ -124,16 +124,18 @@ class RunningSteps:
     "Prints the progress of running steps: on the terminal's last line, which they share; in a log beginnings and ends"
 
     def __init__(self):
-        self.lock, self.running, self.tty = threading.Lock(), {}, sys.stdout.isatty()
+        self.lock = threading.Lock()
+        self.running = {}  # name -> what it does now
+        self.tty = sys.stdout.isatty()
 
-    def begin(self, name: str, text: str):
-        "A step began"
+    def add(self, name: str, text: str):
+        "Adds a step that has just begun"
         if not self.tty:
             print(f"{text} ...", flush=True)
         self.update(name, text)
 
     def update(self, name: str, text: str):
-        "Shows what a running step does now, beside the others"
+        "Shows what a running step does now, next to the others"
         with self.lock:
             self.running[name] = text
             if self.tty:
@@ -156,22 +158,24 @@ def run_step(
     stop: threading.Event | None = None,  # once it is set, the step's process is ended
 ) -> str:  # "" or why it failed
     "Runs one step and prints its line"
-    begun, progress = time.time(), progress or RunningSteps()
+    start = time.time()
+    progress = progress or RunningSteps()
     line = f"{head}  {time.strftime('%H:%M:%S')}"
-    progress.begin(step.name, line)
+    progress.add(step.name, line)
     with output.with_suffix(".log").open("w") as log:
-        env, command = _environment(step, output, log.name), _command(step, output, run_dir)
+        command = _command(step, output, run_dir)
+        env = _environment(step, output, log.name)
         process = start_process(command, stdout=log, stderr=subprocess.STDOUT, env=env)
         try:
             while process.poll() is None and not (stop and stop.is_set()):
                 time.sleep(0.2)
-                progress.update(step.name, f"{line} ... {time.time() - begun:5.0f} s  {_newest(run_dir)}")
+                progress.update(step.name, f"{line} ... {time.time() - start:5.0f} s  {_newest(run_dir)}")
         finally:
             end_process(process)
     stopped = stop is not None and stop.is_set() and process.returncode
     problem = "it was stopped" if stopped else what_went_wrong(process.returncode, output, run_dir)
     result = f"FAILED: {problem}" if problem else _newest(run_dir)
-    progress.end(step.name, f"{line} to {time.strftime('%H:%M:%S')} {time.time() - begun:6.0f} s  {result}")
+    progress.end(step.name, f"{line} to {time.strftime('%H:%M:%S')} {time.time() - start:6.0f} s  {result}")
     return problem
 
 # %% ../../nbs/jobs/chain.ipynb #3efc9f52
@@ -191,8 +195,12 @@ class Chain:
 
     def __init__(self, steps: list[ChainStep], folder: Path, fresh: bool):
         check_order(steps)
-        self.steps, self.folder, self.fresh, self.library = steps, folder, fresh, library_hash()
-        self.progress, self.stop = RunningSteps(), threading.Event()
+        self.steps = steps
+        self.folder = folder
+        self.fresh = fresh
+        self.library = library_hash()
+        self.progress = RunningSteps()
+        self.stop = threading.Event()
         self.ended = {}  # name -> Future of a text that identifies the step's outputs
 
     def output(self, step: ChainStep) -> Path:
@@ -201,7 +209,8 @@ class Chain:
 
     def run(self, n: int) -> str:
         "Waits for the steps that step number n reads from, and runs it unless it is done already"
-        step, names = self.steps[n], [s.name for s in self.steps]
+        step = self.steps[n]
+        names = [s.name for s in self.steps]
         before = names[:n] if step.after is None else step.after
         inputs = " ".join(self.ended[name].result() for name in before)
         if self.stop.is_set():
@@ -241,7 +250,8 @@ def _run_once(chain: Chain, step: ChainStep, head: str, key: str) -> float:  # w
     output = chain.output(step)
     has_folder = any("run_dir:" in c for c in code_cells(resolve(step.notebook), "parameters"))
     run_dir = output.parent.parent / step.name if has_folder else None
-    path, old = output.with_suffix(".json"), _record(output.with_suffix(".json"))
+    path = output.with_suffix(".json")
+    old = _record(path)
     _wait_for(run_dir)
     same = old.get("key") == key and not chain.fresh
     if same and old.get("finished") and (not run_dir or read_status(run_dir).status == "finished"):
@@ -249,12 +259,12 @@ def _run_once(chain: Chain, step: ChainStep, head: str, key: str) -> float:  # w
         return old["ended"]
     if run_dir and run_dir.exists() and not same:
         _clear(run_dir, bool(old))
-    begun = time.time()
+    start = time.time()
     write_json(path, {"key": key, "finished": False})
     if problem := run_step(step, head, output, run_dir, chain.progress, chain.stop):
         log = show_path(output.with_suffix(".log"))
         raise StepFailed(f"{step.name}: {problem}\nsee {show_path(output)} and {log}")
-    write_json(path, {"key": key, "finished": True, "seconds": time.time() - begun, "ended": time.time()})
+    write_json(path, {"key": key, "finished": True, "seconds": time.time() - start, "ended": time.time()})
     return _record(path)["ended"]
 
 # %% ../../nbs/jobs/chain.ipynb #60e00b25

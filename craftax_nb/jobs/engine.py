@@ -34,13 +34,14 @@ def check_place(
 
     tagged = lambda tag: [i for i, c in enumerate(cells) if tag in c["metadata"].get("tags", [])]
     starts = [i for i, c in enumerate(cells) if c["cell_type"] == "code" and ".start(" in "".join(c["source"])]
-    parameters, injected = tagged("parameters"), tagged("injected-parameters")
+    parameters = tagged("parameters")
+    injected = tagged("injected-parameters")
     if not injected:
         return
     before_start = not starts or injected[0] < starts[0]
     if parameters and parameters[0] < injected[0] and before_start:
         return
-    where = "stands behind job.start" if parameters else "is missing: no cell has it"
+    where = "is after job.start" if parameters else "is missing: no cell has it"
     raise ParameterError(
         f"{job}: the given parameters would have no effect, as the tag `parameters` {where}; "
         f"give the tag to the cell with the parameters again, or take a fresh copy of the notebook"
@@ -64,9 +65,9 @@ def _tell_kernel(nb, input_path: str, output_path: str):
 
     with tempfile.TemporaryDirectory() as folder:
         note = Path(folder) / "run"
-        about = {"pid": os.getpid(), "note": str(note), "hash": cells_hash(nb.cells)}
-        about |= {"input": _absolute(input_path), "output": _absolute(output_path)}
-        os.environ["CRAFTAX_NB_NOTEBOOK"] = json.dumps(about)
+        message = {"pid": os.getpid(), "note": str(note), "hash": cells_hash(nb.cells)}
+        message |= {"input": _absolute(input_path), "output": _absolute(output_path)}
+        os.environ["CRAFTAX_NB_NOTEBOOK"] = json.dumps(message)
         try:
             yield note
         finally:
@@ -86,7 +87,8 @@ def _keep(nb, note: Path) -> None:
         new.touch(0o600)
         new.write_text(nbformat.writes(nb), encoding="utf-8")
     if Path(sys.argv[0]).parent.name == "papermill" or Path(sys.argv[0]).stem == "papermill":
-        status, place = read_status(folder).status, show_path(folder)
+        status = read_status(folder).status
+        place = show_path(folder)
         line = f"{status}: {place} holds the results, {place}/notebook.ipynb is the executed notebook"
         atexit.register(print, line, file=sys.stderr, flush=True)
 
@@ -144,7 +146,8 @@ class JobEngine:
         if problem := password_in(nb.metadata.get("papermill", {}).get("parameters", {})):
             raise ParameterError(f"{job}: {problem}")
 
-    nb_kernel_name, nb_language = staticmethod(_kernel_name), staticmethod(_language)
+    nb_kernel_name = staticmethod(_kernel_name)
+    nb_language = staticmethod(_language)
 
 # %% ../../nbs/jobs/engine.ipynb #3012241f
 from papermill.engines import papermill_engines  # it loads this module by its entry point, which needs the class above

@@ -65,7 +65,7 @@ def defaults(self: Job) -> dict:  # name -> value; {} outside of a notebook
 
 # %% ../../nbs/jobs/params.ipynb #c4b85f23
 @patch
-def given(self: Job) -> set[str]:
+def assigned(self: Job) -> set[str]:
     "Names that a cell assigns without an annotation, as papermill's cell does"
     names = set()
     for source in self.namespace.get("In", []):
@@ -93,19 +93,22 @@ def _assigned(nodes: list) -> dict:  # {} unless these statements do nothing but
 @patch
 def overwritten(self: Job) -> dict:  # name -> the value that was given
     "Parameters that papermill was given, but that a later cell of the notebook has overwritten"
-    declared, lost, parameters_cell_ran = {*self.declared()}, {}, False
+    declared = {*self.declared()}
+    overwritten = {}
+    parameters_cell_ran = False
     for source in self.namespace.get("In", []):
         with contextlib.suppress(SyntaxError):
-            nodes, is_papermills = ast.parse(source).body, source.startswith("# Parameters")
+            nodes = ast.parse(source).body
+            is_papermills = source.startswith("# Parameters")
             parameters_cell_ran = parameters_cell_ran or bool(_annotated(nodes) & declared)
             if parameters_cell_ran and not is_papermills:
                 continue
             values = {k: v for k, v in _assigned(nodes).items() if not k.startswith("PAPERMILL_")}
-            lost = {k: v for k, v in lost.items() if k not in values}
+            overwritten = {k: v for k, v in overwritten.items() if k not in values}
             if parameters_cell_ran or not is_papermills:  # only values that have changed since count
                 values = {k: v for k, v in values.items() if k in declared and self.namespace[k] != v}
-            lost |= values
-    return lost
+            overwritten |= values
+    return overwritten
 
 # %% ../../nbs/jobs/params.ipynb #ab1b967d
 @patch
@@ -143,7 +146,7 @@ def _without_preset(self: Job, cls: type[JobSettings], values: dict) -> dict:
     unknown = {name: self.namespace[name] for name in self.unknown()}
     replaced = {new for old, new in cls.earlier_names().items() if old in unknown}
     replaced |= {*cls.preset_values(values.get("preset", ""))}
-    return {name: value for name, value in values.items() if name in self.given() or name not in replaced} | unknown
+    return {name: value for name, value in values.items() if name in self.assigned() or name not in replaced} | unknown
 
 # %% ../../nbs/jobs/params.ipynb #c34d61eb
 @patch

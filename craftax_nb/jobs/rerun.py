@@ -23,7 +23,8 @@ def changes_since(old: RunParams) -> list[str]:
     "A sentence for each thing that a run's result depends on and that has changed since the run"
     if not old.library:
         return ["the run is older than these records: code and data can't be compared"]
-    now, out = provenance(old.params, old.notebook), []
+    now = provenance(old.params, old.notebook)
+    out = []
     if now["library"] != old.library:
         revision = old.git.removesuffix("-dirty")
         patch = ", then git apply its git.diff" if old.git.endswith("-dirty") else ""

@@ -66,9 +66,9 @@ def identity(
     return short_hash(notebook_hash(resolve(notebook)), library or library_hash(), *texts)[:8]
 
 # %% ../../nbs/jobs/sweep.ipynb #33665283
-def run_name(job: str, changed: dict, identity: str) -> str:
+def run_name(job: str, differing: dict, identity: str) -> str:
     "The name of a run's folder, of at most 120 characters"
-    words = [re.sub(r"[^\w.+-]+", "-", f"{k}{v}").strip("-")[-40:] for k, v in changed.items()]
+    words = [re.sub(r"[^\w.+-]+", "-", f"{k}{v}").strip("-")[-40:] for k, v in differing.items()]
     return "-".join([job, *words])[:111].rstrip("-.") + "-" + identity
 
 # %% ../../nbs/jobs/sweep.ipynb #55fa7ce1
@@ -150,10 +150,12 @@ def sweep(
         raise ParameterError(f"{Path(notebook).stem}: {empty[0]} is an empty list, expected at least one value")
     combinations = [check_values(notebook, dict(zip(lists, c))) for c in itertools.product(*lists.values())]
     runs = {json.dumps(c, sort_keys=True): c for c in combinations}  # each once
-    defaults, library, names = {k: d for k, (_, d) in declared(notebook).items()}, library_hash(), []
+    defaults = {k: d for k, (_, d) in declared(notebook).items()}
+    library = library_hash()
+    names = []
     for params in runs.values():
-        changed = {k: params[k] for k in defaults if k in params and params[k] != defaults[k]}
-        names.append(run_name(Path(notebook).stem, changed, identity(notebook, {**defaults, **params}, library)))
+        differing = {k: params[k] for k in defaults if k in params and params[k] != defaults[k]}
+        names.append(run_name(Path(notebook).stem, differing, identity(notebook, {**defaults, **params}, library)))
     return Sweep(notebook, tuple(runs.values()), tuple(resolve(folder) / n for n in names))
 
 # %% ../../nbs/jobs/sweep.ipynb #a838ffdc
@@ -181,8 +183,8 @@ def write(self: Sweep) -> tuple[Path, list[str]]:  # the tasks' folder, the comm
 
     if not (todo := self.todo):
         raise ParameterError(f"all {len(self.runs)} runs of this sweep are done, running or waiting: nothing to submit")
-    given = [{**params, "run_dir": show_path(folder)} for params, folder in zip(self.runs, self.folders, strict=True)]
-    texts = [yaml.safe_dump(params, sort_keys=False) for params in given]
+    values = [{**params, "run_dir": show_path(folder)} for params, folder in zip(self.runs, self.folders, strict=True)]
+    texts = [yaml.safe_dump(params, sort_keys=False) for params in values]
     name = f"{Path(self.notebook).stem}-{short_hash(*texts)[:8]}"  # of all that is in the files: they never change
     tasks = self.folders[0].parent / "sweeps" / name
     tasks.mkdir(parents=True, exist_ok=True)
@@ -214,7 +216,8 @@ def submit(
     *options: str,  # for sbatch, for example "--time=1:00:00", "--gres=gpu:1"
 ) -> str:  # SLURM's id of the array
     "Submits the runs that are not done as an array; raises RuntimeError with sbatch's message if it refuses"
-    todo, (_, command) = self.todo, self.write()
+    todo = self.todo
+    _, command = self.write()
     done = subprocess.run([command[0], *options, *command[1:]], cwd=project_root(), capture_output=True, text=True)
     if done.returncode:
         error = done.stderr.strip()

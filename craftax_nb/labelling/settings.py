@@ -30,6 +30,7 @@ class LabelInputs(JobSettings):
     "What the job label labels, and what its model is shown"
 
     job = "label"
+    often = "data model text_format layer generated_tokens cadence"
     data: str = DATA
     run_dir: str = RUN_DIR
     accept_unfinished: bool = ACCEPT_UNFINISHED
@@ -152,6 +153,7 @@ class ImportSettings(JobSettings):
     "The parameters of import_data"
 
     job = "import_data"
+    often = "source kind num_envs joined craftax_version data"
     source: str = parameter(
         "", "a folder with the files, or a name: Minari's or a hub's; empty: the bundled sample, as npz"
     )

@@ -107,6 +107,7 @@ class AWRSettings(OfflineSettings):
     "The parameters of train_awr"
 
     job = "train_awr"
+    often = "data beta augment labels steps seeds"
     after = "steps"
     steps: int = parameter(2400, "gradient steps of critic and actor together", STEP_COUNT, debug=40)
     beta: float = parameter(
@@ -125,6 +126,7 @@ class BCSettings(OfflineSettings):
     "The parameters of train_bc"
 
     job = "train_bc"
+    often = "data best augment labels steps seeds"
     after = "steps"
     best: float = parameter(
         1.0, 'share of training episodes, those of the highest return; 0.1: "10 % BC"', Range(1e-3, 1)
@@ -137,6 +139,7 @@ class IQLSettings(OfflineSettings):
     "The parameters of train_iql"
 
     job = "train_iql"
+    often = "data expectile augment labels steps seeds"
     after = "steps"
     beta: float = parameter(
         0.3333, "temperature in units of return (the paper's inverse is 3); large: cloning", Range(1e-6, 1e6)

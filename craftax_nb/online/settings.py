@@ -27,6 +27,7 @@ class PPORollouts(JobSettings):
     "Which game train_ppo plays, and how much of it"
 
     job = "train_ppo"
+    often = "env_name steps net hidden_states seeds preset"
     uses_jax = True
     env_name: str = parameter(
         "Craftax-Symbolic-v1",

@@ -52,6 +52,7 @@ class LanguagePlaySettings(JobSettings):
     "Which model of play_llm plays, and what it is shown"
 
     job = "play_llm"
+    often = "model choice engine_url episodes protocol checkpoint"
     model: str = parameter(
         "smollm2", 'smollm2, a hub id or a folder; with engine_url: its name there, or "" for the only one'
     )

@@ -121,6 +121,12 @@ def calibration(
         }
     )
 
+# %% ../../nbs/probing/agreement.ipynb #aa6edc8a
+def _finish(ax: plt.Axes, title: str, finding: str) -> None:
+    "The title above the finding, and the legend"
+    ax.set_title(f"{title}\n{finding}" if title else finding, fontsize=9)
+    ax.legend(frameon=False, fontsize=8)
+
 # %% ../../nbs/probing/agreement.ipynb #5a78543f
 def plot_calibration(
     branches: Branches,
@@ -133,7 +139,6 @@ def plot_calibration(
     fig, ax = (ax.figure, ax) if ax else plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     fit = calibration(branches)
     rollouts = branches.rewards.shape[1]
-    head = f"{title}\n" if title else ""
     error = stdtrit(max(1, rollouts - 1), 0.975) * np.nan_to_num(branches.standard_error)
     ax.errorbar(branches.value, branches.mean, yerr=error, fmt="o", markersize=3, elinewidth=0.6, alpha=0.7)
     ends = [min(branches.value.min(), branches.mean.min()), max(branches.value.max(), branches.mean.max())]
@@ -143,12 +148,8 @@ def plot_calibration(
         ylabel=f"mean return of {rollouts} plays, discounted points\n"
         f"({branches.cut:.0%} cut at {branches.max_steps} steps, then V)",
     )
-    ax.set_title(
-        f"{head}V is {fit['bias']:+.2f} [{fit['bias_low']:+.2f}, {fit['bias_high']:+.2f}] off, "
-        f"slope {fit['slope']:.2f}",
-        fontsize=9,
-    )
-    ax.legend(frameon=False, fontsize=8)
+    bias = f"{fit['bias']:+.2f} [{fit['bias_low']:+.2f}, {fit['bias_high']:+.2f}]"
+    _finish(ax, title, f"V is {bias} off, slope {fit['slope']:.2f}")
     return fig
 
 # %% ../../nbs/probing/agreement.ipynb #db1e1efb
@@ -165,6 +166,17 @@ def _plot_pairs(table: pd.DataFrame, ax: plt.Axes) -> None:
         ends = np.abs(part[["low", "high"]].to_numpy().T - part["dMC"].to_numpy())
         ax.errorbar(part["dV"], part["dMC"], yerr=ends, color=colour, label=f"{name} ({len(part)})", **style)
 
+# %% ../../nbs/probing/agreement.ipynb #6ada5480
+def _shade_agreement(ax: plt.Axes) -> None:
+    "Shades the quarters in which both changes have the same sign, within the limits that the axes have"
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.axvline(0, color="black", linewidth=0.8)
+    left, right = ax.get_xlim()
+    bottom, top = ax.get_ylim()
+    for x, y in ((max(right, 0), max(top, 0)), (min(left, 0), min(bottom, 0))):
+        ax.fill_between([0, x], 0, y, color="C0", alpha=0.06, linewidth=0)
+    ax.set(xlim=(left, right), ylim=(bottom, top))
+
 # %% ../../nbs/probing/agreement.ipynb #dd2343b0
 def plot_changes(
     table: pd.DataFrame,  # from `changes`
@@ -174,24 +186,9 @@ def plot_changes(
     "Change of V against the change of the mean return; signs agree in the shaded quarters"
     fig, ax = (ax.figure, ax) if ax else plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     fit = agreement(table)
-    head = f"{title}\n" if title else ""
     _plot_pairs(table, ax)
-    ax.axhline(0, color="black", linewidth=0.8)
-    ax.axvline(0, color="black", linewidth=0.8)
-    left, right = ax.get_xlim()
-    bottom, top = ax.get_ylim()
-    for x, y in ((max(right, 0), max(top, 0)), (min(left, 0), min(bottom, 0))):
-        ax.fill_between([0, x], 0, y, color="C0", alpha=0.06, linewidth=0)
-    ax.set(
-        xlabel="change of V, discounted points",
-        ylabel="change of the mean return, discounted points",
-        xlim=(left, right),
-        ylim=(bottom, top),
-    )
-    ax.set_title(
-        f"{head}{fit['agree']} of {fit['significant']} signs agree, "
-        f"rank correlation {fit['rank']:.2f} [{fit['rank_low']:.2f}, {fit['rank_high']:.2f}]",
-        fontsize=9,
-    )
-    ax.legend(frameon=False, fontsize=8)
+    _shade_agreement(ax)
+    ax.set(xlabel="change of V, discounted points", ylabel="change of the mean return, discounted points")
+    rank = f"{fit['rank']:.2f} [{fit['rank_low']:.2f}, {fit['rank_high']:.2f}]"
+    _finish(ax, title, f"{fit['agree']} of {fit['significant']} signs agree, rank correlation {rank}")
     return fig

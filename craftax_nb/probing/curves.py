@@ -217,9 +217,8 @@ def plot_interactions(
     fig, ax = plt.subplots(figsize=(8, height), layout="constrained")
     for i, agent in enumerate(agents):
         part = table[table["agent"] == agent]
-        rows = np.array([questions.index(q) for q in part["question"]]) + (i - (len(agents) - 1) / 2) * 0.7 / len(
-            agents
-        )
+        shift = (i - (len(agents) - 1) / 2) * 0.7 / len(agents)
+        rows = np.array([questions.index(q) for q in part["question"]]) + shift
         middle, low, high = (part[name].to_numpy(float) for name in ("interaction", "low", "high"))
         ends = np.nan_to_num([middle - low, high - middle]).clip(0)
         ax.errorbar(middle, rows, xerr=ends, fmt="o", capsize=3, color=f"C{i}", label=agent)
@@ -239,6 +238,20 @@ def _mark_expected(ax, expected: Mapping[str, str]) -> None:
             x, marker = (0.985, ">") if side == "above 0" else (0.015, "<")
             ax.plot(x, row, marker=marker, color="grey", transform=ax.get_yaxis_transform(), clip_on=False)
 
+# %% ../../nbs/probing/curves.ipynb #9c7f363b
+def _strongest_changes(
+    values: np.ndarray, reference: np.ndarray, rows: pd.DataFrame, suites: Sequence[Suite]
+) -> dict[str, np.ndarray]:
+    "By suite: the mean change of each action's value at the strongest level; suites without known values are left out"
+    changes = {}
+    for suite in [s for s in suites if not isinstance(s, Factorial)]:
+        at = rows.index[(rows["suite"] == suite.name) & (rows["level"] == suite.levels[0])].to_numpy()
+        change = values[at] - values[reference[at]]
+        change = change[~np.isnan(change).any(1)]
+        if len(change):
+            changes[f"{suite.name} at {suite.levels[0]:g}"] = change.mean(0)
+    return changes
+
 # %% ../../nbs/probing/curves.ipynb #3909ebbf
 def plot_actions(
     answers: Answers,
@@ -249,16 +262,9 @@ def plot_actions(
     top: int = 8,  # actions, those that change most
 ) -> plt.Figure | None:  # None where nothing is known
     "Mean change of each action's probability, or advantage, at the strongest level of each suite"
-    rows = answers.rows
+    rows = answers.rows[(answers.rows["agent"] == agent) & (answers.rows["hidden"] == hidden)]
     values = 100 * answers.policy if advantage is None else advantage
-    own = (rows["agent"] == agent) & (rows["hidden"] == hidden)
-    changes = {}
-    for suite in [s for s in suites if not isinstance(s, Factorial)]:
-        at = np.flatnonzero(own & (rows["suite"] == suite.name) & (rows["level"] == suite.levels[0]))
-        change = values[at] - values[answers.reference[at]]
-        change = change[~np.isnan(change).any(1)]
-        if len(change):
-            changes[f"{suite.name} at {suite.levels[0]:g}"] = change.mean(0)
+    changes = _strongest_changes(values, answers.reference, rows, suites)
     if not changes:
         return None
     what, digits = ("probability, percentage points", ".1f") if advantage is None else ("advantage, units of V", ".2f")

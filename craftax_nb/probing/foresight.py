@@ -148,9 +148,9 @@ def foreseen_table(
             continue
         both = [state for pair in pairs for state in pair]
         codes = encode_states(both)
+        futures = (idle_codes(world, both, plays, steps, seed), imagined_codes(agent, codes, plays, steps, seed))
         planted = number_of(codes, cause.number)
-        real = effects(cause.number, planted, idle_codes(world, both, plays, steps, seed))[:, -1]
-        imagined = effects(cause.number, planted, imagined_codes(agent, codes, plays, steps, seed))[:, -1]
+        real, imagined = (effects(cause.number, planted, future)[:, -1] for future in futures)
         error = np.abs(imagined - real).mean()
         still = np.abs(real).mean()
         rows.append((name, cause.number, len(pairs), real.mean(), imagined.mean(), error, still))

@@ -19,7 +19,7 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .agreement import agreement, calibration, changes, plot_calibration, plot_changes
 from .bases import encode_states
-from .branch import branch
+from .branch import Branches, branch
 from .curves import interactions, plot_actions, plot_curves, plot_interactions, shares, verdicts
 from .language import language_table, plot_language, text_effects
 from .linear import cka_table, labelled_rows, last_layers, linear_table, plot_cka, plot_probes
@@ -185,6 +185,12 @@ def language_part(
     section = Section("Do the words matter?", text, [figure], [table], folded=True)
     return Part(section, {"language": figure}, {"language": table})
 
+# %% ../../nbs/probing/job.ipynb #29113153
+def _changes_of_probes(plays: Branches, probes: Sequence[Probe]) -> pd.DataFrame:
+    "The changes of V and of the returns from each probe's reference to the probe"
+    references = {(p.suite, p.base): i for i, p in enumerate(probes) if p.level is None}
+    return changes(plays, [references[p.suite, p.base] for p in probes], base=[p.base for p in probes])
+
 # %% ../../nbs/probing/job.ipynb #6e571650
 def branch_part(
     plan: ProbePlan,
@@ -202,8 +208,7 @@ def branch_part(
     for name, agent in plan.agents.items():
         probes = _branched(plan, agent, bases)
         plays = branch(agent, plan.world, [p.state for p in probes], rollouts, max_steps, seed, labellers.get(name))
-        references = {(p.suite, p.base): i for i, p in enumerate(probes) if p.level is None}
-        change = changes(plays, [references[p.suite, p.base] for p in probes], base=[p.base for p in probes])
+        change = _changes_of_probes(plays, probes)
         agreements.append({"agent": name, **agreement(change, plays)})
         calibrations.append({"agent": name, **calibration(plays)})
         by_suite.append(_changes_by_suite(change, probes).assign(agent=name))
@@ -245,6 +250,15 @@ def _branch_figure(plays, change: pd.DataFrame, name: str) -> plt.Figure:
     plot_changes(change, name, axes[1])
     return fig
 
+# %% ../../nbs/probing/job.ipynb #24471d4f
+def _states_to_read(plan: ProbePlan, count: int, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+    "Random transitions of the data set, labelled ones if it has labels, and their stored hidden states"
+    dataset = plan.dataset
+    labels = _stored_labels(plan)
+    rows = np.arange(dataset.num_transitions) if labels is None else labelled_rows(dataset, labels)
+    rows = np.sort(np.random.default_rng(seed).permutation(rows)[:count])
+    return rows, None if labels is None else np.asarray(labels.hidden[labels.pointer[rows]], np.float32)
+
 # %% ../../nbs/probing/job.ipynb #e466d12b
 def linear_part(
     plan: ProbePlan,  # with a data set
@@ -253,11 +267,8 @@ def linear_part(
 ) -> Part | None:  # None where there are too few states or episodes; the reason is printed
     "A part of the report: linear probes of facts in the last hidden layers and the stored hidden states, and their CKA"
     dataset = plan.dataset
-    labels = _stored_labels(plan)
-    rows = np.arange(dataset.num_transitions) if labels is None else labelled_rows(dataset, labels)
-    rows = np.sort(np.random.default_rng(seed).permutation(rows)[:count])
+    rows, hidden = _states_to_read(plan, count, seed)
     codes = dataset.codes(rows)
-    hidden = None if labels is None else np.asarray(labels.hidden[labels.pointer[rows]], np.float32)
     sources = _representations(plan, rows, codes, hidden)
     try:
         if not sources:

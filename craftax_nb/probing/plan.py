@@ -88,6 +88,15 @@ def plan_probes(
         plan = replace(plan, suites=(*selection, suite), saved=tuple(probes))
     return plan
 
+# %% ../../nbs/probing/plan.ipynb #758bcaac
+def _base_player(plan: ProbePlan, base_policy: str) -> tuple[str, Agent]:
+    "Name and agent of the player that reaches the bases: the first one without hidden states, or a random one"
+    plain = {name: agent for name, agent in plan.agents.items() if not agent.spec.hidden_dim}
+    if plain and base_policy == "checkpoint":
+        return next(iter(plain.items()))
+    spec = next(iter(plain.values())).spec if plain else None
+    return "random", random_agent(plan.world, spec)
+
 # %% ../../nbs/probing/plan.ipynb #5c92dd07
 def with_probes(
     plan: ProbePlan,  # from `plan_probes`
@@ -99,13 +108,7 @@ def with_probes(
     seed: int = 0,
 ) -> ProbePlan:
     "The plan with bases from play, and the probes on all bases; ValueError where too few players live that long"
-    plain = [name for name, agent in plan.agents.items() if not agent.spec.hidden_dim]
-    if plain and base_policy == "checkpoint":
-        player_name = plain[0]
-        player = plan.agents[player_name]
-    else:
-        player_name = "random"
-        player = random_agent(plan.world, plan.agents[plain[0]].spec if plain else None)
+    player_name, player = _base_player(plan, base_policy)
     states = sample_states(player, plan.world, bases, base_steps, seed)
     description = f"{len(states)} states after {base_steps} steps of {player_name}"
     if plan.dataset:

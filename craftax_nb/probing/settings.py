@@ -24,6 +24,7 @@ class ProbeBases(JobSettings):
     "Which agents, suites and states probe_values takes"
 
     job = "probe_values"
+    often = "checkpoint suites bases predicate saved rollouts"
     uses_jax = True
     checkpoint: str = parameter(
         "sample/ppo", "a checkpoint, a run, or module:Class@weights; several: a,b; with a comma: '\"a,b\"'"

@@ -115,6 +115,12 @@ def _answers(
     rows["top_action"] = np.array(agent.world.action_names)[policy.argmax(1)]
     return rows, policy, reference
 
+# %% ../../nbs/probing/values.ipynb #aec32cac
+def _numbers_for(agent: Agent, probes: Sequence[Probe], language_suites: Iterable[str] | None) -> np.ndarray:
+    "The numbers of the probes that an agent is asked about"
+    all_suites = language_suites is None or not agent.spec.hidden_dim
+    return np.array([i for i, p in enumerate(probes) if all_suites or p.suite in language_suites], int)
+
 # %% ../../nbs/probing/values.ipynb #0053d2a3
 def probe_agents(
     agents: Mapping[str, Agent],
@@ -130,8 +136,7 @@ def probe_agents(
     policies = []
     references = []
     for name, agent in agents.items():
-        all_suites = language_suites is None or not agent.spec.hidden_dim
-        numbers = np.array([i for i, p in enumerate(probes) if all_suites or p.suite in language_suites], int)
+        numbers = _numbers_for(agent, probes, language_suites)
         if not len(numbers):
             continue
         selection = [probes[i] for i in numbers]

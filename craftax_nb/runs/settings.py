@@ -152,6 +152,7 @@ class JobSettings(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False, validate_default=True)
     job: ClassVar[str] = ""  # the notebook's name
     after: ClassVar[str] = ""  # the field of the base class that the class's own fields come after in the notebook
+    often: ClassVar[str] = ""  # names of the parameters that people set, which README lists
     uses_jax: ClassVar[bool] = False  # whether its arrays lie on a GPU where JAX has one
 
     def __init__(self, **values):

@@ -11,7 +11,7 @@ else is called exploratory.
 1. study.arms: what agents read, and how large the study is; begin here
 2. study.settings: the parameters of study
 3. study.protocol: the planned comparisons
-4. study.study: stages of jobs
+4. study.stages: stages of jobs
 5. study.exploration: where agents were, from codes and actions
 6. study.mechanism: the probes of a study in one table
 7. study.report: sentences with intervals, from the runs' files

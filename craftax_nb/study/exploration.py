@@ -35,7 +35,7 @@ def _stops(spec: ObsSpec) -> np.ndarray:  # (256,) bool
         solid[LAVA] = False
     return np.pad(solid, (0, 256 - len(solid)))
 
-
+# %% ../../nbs/study/exploration.ipynb #53845d91
 def displacements(
     codes: np.ndarray,  # (T + 1, width) uint8, of an episode, the one after its last step included
     action: np.ndarray,  # (T,) int
@@ -50,10 +50,10 @@ def displacements(
     creature = ((before.mob_tile == tile[:, None]) & (before.mob_id < first_projectile)).any(1)
     free = ~_stops(before.spec)[block] & ~creature
     view_changed = (after.blocks != before.blocks).any((1, 2))
-    moved = np.where(block == DARK, view_changed, free) & (before.scalar("sleeping") == 0)
+    is_step = np.where(block == DARK, view_changed, free) & (before.scalar("sleeping") == 0)
     if "resting" in before.spec.count_names:
-        moved &= before.scalar("resting") == 0
-    return towards * moved[:, None]
+        is_step &= before.scalar("resting") == 0
+    return towards * is_step[:, None]
 
 # %% ../../nbs/study/exploration.ipynb #09c354b2
 def _floors(codes: np.ndarray) -> np.ndarray:  # (T + 1,) int
@@ -61,7 +61,7 @@ def _floors(codes: np.ndarray) -> np.ndarray:  # (T + 1,) int
     parts = unpack(codes)
     return parts.scalar("floor").astype(int) if "floor" in parts.spec.count_names else np.zeros(len(codes), int)
 
-
+# %% ../../nbs/study/exploration.ipynb #3e8f6edf
 def places(
     codes: np.ndarray,  # (T + 1, width) uint8
     action: np.ndarray,  # (T,) int
@@ -99,10 +99,10 @@ class Explored:
         "How many achievements each episode unlocked"
         return (self.unlocked >= 0).sum(1)
 
-
+# %% ../../nbs/study/exploration.ipynb #896ce2f0
 def explored(
     episodes: Iterable[Episode],  # at least one
-    most_steps: int = 0,  # count the first so many steps of each episode, so that all had as many; 0: all
+    most_steps: int = 0,  # count this many first steps of each episode, so that all had as many; 0: all
 ) -> Explored:
     "Counts what these episodes explored, in their first `most_steps` steps; ValueError where there are no episodes"
     rows = []

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from .study import StudyPlan, agents_of, settings_of_study
+from .stages import StudyPlan, agents_of, settings_of_study
 
 # %% auto #0
 __all__ = ['LINKS', 'FOLLOWING', 'mechanism_table', 'mechanism_sentences', 'follows', 'linked_mechanism', 'linked_sentences',
            'mechanism_parts']
 
 # %% ../../nbs/study/mechanism.ipynb #b8f7c45f
-LINKS = {  # change of the words -> suite of edits, fact that linear probes look for ("": none of them says it)
+LINKS = {  # change of the words -> suite of edits, fact that linear probes look for ("": none)
     "a zombie beside": ("zombie", "enemy in view"),
     "an arrow beside": ("arrow", ""),
     "health 1": ("health", "health"),
@@ -67,7 +67,7 @@ def follows(
     both: Mapping,  # of the true change
     column: str,  # "|dV|" or "policy moved"
 ) -> str:  # "yes", "no" or "?"
-    "Whether an agent's answer follows the words, by the interval of its move beside the mean move of a true change"
+    "Whether an agent's answer follows the words, by the interval of its move and the mean move of a true change"
     bound = FOLLOWING * both[column]
     if not np.isfinite(bound) or bound <= 0:
         return "?"
@@ -107,7 +107,7 @@ def _branches(study: StudyPlan, agent: str, suite: str) -> dict:
     right = "?" if unsure else "yes" if row["dV"] * row["dMC"] > 0 else "no"
     return {"dV": row["dV"], "return of plays": row["dMC"], "V right": right}
 
-
+# %% ../../nbs/study/mechanism.ipynb #709950a0
 def _linear(study: StudyPlan, arms: Mapping[str, str], fact: str) -> dict:
     "How well the fact is read off the last layer of each arm's critic, and off the hidden states themselves"
     table = _probe_csv(study, "linear")

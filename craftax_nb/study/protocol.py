@@ -106,9 +106,9 @@ def write_protocol(
     "Writes `protocol.json`; raises `ProtocolError` where the study has another one already"
     file = Path(folder) / "protocol.json"
     if file.exists() and (planned := read_protocol(folder)) != protocol:
-        changed = [name for name, value in asdict(protocol).items() if value != getattr(planned, name)]
+        differences = [name for name, value in asdict(protocol).items() if value != getattr(planned, name)]
         raise ProtocolError(
-            f"{show_path(file)} plans another study ({', '.join(changed)} differ); "
+            f"{show_path(file)} plans another study ({', '.join(differences)} differ); "
             f"a plan isn't changed after the fact: give a new folder"
         )
     if not file.exists():
@@ -145,7 +145,8 @@ def compare_arms(
     rows = [_comparison(protocol, outcomes, pair, "planned") for pair in protocol.comparisons]
     corrected = holm([row["p"] for row in rows])
     for row, p in zip(rows, corrected, strict=True):
-        row["corrected p"], row["confirmed"] = p, bool(p < ALPHA)
+        row["corrected p"] = p
+        row["confirmed"] = bool(p < ALPHA)
     for pair in exploratory:
         kind = "planned" if pair in protocol.comparisons else "exploratory"
         if kind == "exploratory":
@@ -163,13 +164,14 @@ def _comparison(protocol: Protocol, outcomes: Mapping, pair: tuple[str, str], ki
                 f"seeds that are missing"
             )
     difference = ours - other
-    if np.ptp(difference) <= 1e-9 * max(1.0, np.abs(difference).max()):  # nothing says how it varies over seeds
+    if np.ptp(difference) <= 1e-9 * max(1.0, np.abs(difference).max()):  # how it varies over seeds is unknown
         low = np.nan
         high = np.nan
         p = 1.0
     else:
         test = stats.ttest_1samp(difference, 0)
-        (low, high), p = test.confidence_interval(0.95), float(test.pvalue)
+        low, high = test.confidence_interval(0.95)
+        p = float(test.pvalue)
     estimate = dict(difference=difference.mean(), low=low, high=high, seeds=len(difference), p=p)
     return {"comparison": f"{pair[0]} - {pair[1]}", "kind": kind, **estimate}
 

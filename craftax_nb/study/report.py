@@ -19,7 +19,7 @@ from ..runs.files import resolve, whole_file
 from ..runs.run import read_status
 from .exploration import Explored, exploration_table, explored
 from .protocol import Protocol, compare_arms, findings
-from .study import StudyError, StudyPlan, agents_of, settings_of_study, shifted_settings
+from .stages import StudyError, StudyPlan, agents_of, settings_of_study, shifted_settings
 
 # %% auto #0
 __all__ = ['outcomes', 'evaluated_settings', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights', 'weights_of',
@@ -78,9 +78,9 @@ def kept_by_arm(
     "The share of the return that the seeds of an arm keep under each shift, with its 95 % interval over seeds"
     rows = []
     for setting in [s for s in evaluated_settings(study) if s in shifted_settings(study)]:
-        kept = pd.read_csv(study.folder / f"evaluate-{setting}" / "kept.csv")
+        table = pd.read_csv(study.folder / f"evaluate-{setting}" / "kept.csv")
         for arm, paths in agents_of(study, setting).items():
-            for shift, own in kept[kept["agent"].isin(paths)].groupby("shift", sort=False):
+            for shift, own in table[table["agent"].isin(paths)].groupby("shift", sort=False):
                 ratios = own["kept"].dropna()
                 row = mean_interval(ratios) if len(ratios) else (np.nan,) * 3
                 rows.append((setting, shift, arm, len(ratios), *row))
@@ -127,6 +127,17 @@ def online_exploration(
         runs[arm] = np.repeat(np.arange(len(parts)), [len(part.steps) for part in parts])
     return exploration_table(arms, runs).reset_index() if arms else pd.DataFrame()
 
+# %% ../../nbs/study/report.ipynb #2f82e5de
+def _exploratory_lines(setting: str, values: Mapping[str, np.ndarray], protocol: Protocol) -> list[str]:
+    "The protocol's comparisons in a setting that isn't the planned one"
+    lines = []
+    for ours, other in protocol.comparisons:
+        if ours in values and other in values:
+            mean, low, high = mean_interval(values[ours] - values[other])
+            change = f"{mean:+.2f} points [{low:.2f}, {high:.2f}]"
+            lines.append(f"Exploratory, {setting}: {ours} - {other} is {change} ({len(values[ours])} seeds).")
+    return lines
+
 # %% ../../nbs/study/report.ipynb #f735edff
 def study_findings(
     study: StudyPlan,
@@ -139,27 +150,28 @@ def study_findings(
     confirmed = int(table["confirmed"].sum())
     lines.append(f"{confirmed} of {len(table)} planned comparisons are confirmed, at 5 % for all together (Holm).")
     for setting in others:
-        values = outcomes(study, setting)
-        for ours, other in protocol.comparisons:
-            if ours in values and other in values:
-                mean, low, high = mean_interval(values[ours] - values[other])
-                lines.append(
-                    f"Exploratory, {setting}: {ours} - {other} is {mean:+.2f} points [{low:.2f}, {high:.2f}] "
-                    f"({len(values[ours])} seeds)."
-                )
+        lines += _exploratory_lines(setting, outcomes(study, setting), protocol)
     if later := [s for s in settings_of_study(study) if s not in (primary, *others)]:
         lines.append(f"Not evaluated yet: {', '.join(later)}.")
     return lines + _kept_sentences(kept_by_arm(study), primary)
 
 # %% ../../nbs/study/report.ipynb #b7a1dbe9
-def _kept_sentences(kept: pd.DataFrame, setting: str) -> list[str]:
+def _kept_sentences(table: pd.DataFrame, setting: str) -> list[str]:
     "Sentences about the share of the return that the arms words and constant keep under each shift"
     lines = []
-    for row in kept[(kept["setting"] == setting) & kept["arm"].isin(("words", "constant"))].itertuples():
+    for row in table[(table["setting"] == setting) & table["arm"].isin(("words", "constant"))].itertuples():
         share = f"{100 * row.kept:.0f} % of its return [{100 * row.low:.0f}, {100 * row.high:.0f}]"
         keeps = f"keeps {share}" if row.kept == row.kept else "has no return to keep"
         lines.append(f"Exploratory, {setting}, {row.shift}: the arm {row.arm} {keeps} ({row.seeds} seeds).")
     return lines
+
+# %% ../../nbs/study/report.ipynb #23d24f27
+def _draw_arms(ax: plt.Axes, means: pd.Series, ends: pd.DataFrame) -> None:
+    "The mean of each arm with its interval, a row each"
+    errors = np.nan_to_num(np.abs(ends.to_numpy().T - means.to_numpy()))
+    ax.errorbar(means, range(len(means)), xerr=errors, fmt="o", capsize=3)
+    ax.set(yticks=range(len(means)), yticklabels=means.index)
+    ax.grid(axis="x", alpha=0.3)
 
 # %% ../../nbs/study/report.ipynb #71775de1
 def plot_arms(
@@ -179,10 +191,8 @@ def plot_arms(
     fig, axes = plt.subplots(rows, columns, figsize=size, **shared)
     for ax, setting in zip(axes.flat, settings):
         own = table[table["setting"] == setting].set_index("arm").reindex(arms)
-        ends = np.nan_to_num(np.abs(own[[low, high]].to_numpy().T - own[column].to_numpy()))
-        ax.errorbar(own[column], range(len(arms)), xerr=ends, fmt="o", capsize=3)
-        ax.set(title=setting, yticks=range(len(arms)), yticklabels=arms)
-        ax.grid(axis="x", alpha=0.3)
+        _draw_arms(ax, own[column], own[[low, high]])
+        ax.set_title(setting)
     for ax in axes.flat[len(settings) :]:
         ax.set_visible(False)
     for ax in axes.flat[max(0, len(settings) - columns) : len(settings)]:  # the lowest panel of each column

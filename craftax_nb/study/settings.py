@@ -16,6 +16,7 @@ class StudySettings(JobSettings):
     "The parameters of study"
 
     job = "study"
+    often = "size plan_only slurm workers until run_dir"
     size: str = parameter(
         "cpu",
         "how large: debug (minutes, and its figures mean nothing), cpu (hours on two cores), gpu",

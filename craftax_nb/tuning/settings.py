@@ -37,6 +37,7 @@ class GRPOLearning(JobSettings):
     "What train_grpo trains, and how much"
 
     job = "train_grpo"
+    often = "task model prompt steps lora_rank preset"
     task: str = parameter("action", ", ".join(TASKS), TASKS)
     model: str = parameter(
         "words", "words: a random one of the task's own words; or smollm2, a hub id, a folder, a tuned run"
@@ -122,6 +123,7 @@ class TrainSelfPlaySettings(JobSettings):
     "The parameters of train_selfplay"
 
     job = "train_selfplay"
+    often = "steps batch_size problems lr preset"
     model: str = parameter("words", "the solver: a random one of the problems' words; or a folder, a tuned run")
     run_dir: str = RUN_DIR
     preset: str = PRESET

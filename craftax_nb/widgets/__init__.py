@@ -10,19 +10,20 @@ that compute are pure functions; widgets show them.
 1. widgets.inspector: the page as a whole; begin here
 2. widgets.settings: the parameters of inspect
 3. widgets.trace: agents over an episode and at an edited state
-4. widgets.panels: values, policies, timeline as HTML
-5. widgets.board: a picture to click on
-6. widgets.editor: editing a state
-7. widgets.words: the text that the model reads
-8. widgets.embedder: texts embedded in a thread
-9. widgets.live: episodes played here, with their states
-10. widgets.future: playing on from the shown state
-11. widgets.expect: what a world model expects
-12. widgets.keep: saving a state as a probe
-13. widgets.picture: the inspector on paper
-14. widgets.game: a game by hand, on disk
-15. widgets.play: the page for it
-16. widgets.prompts: the desk for prompts
+4. widgets.menu: which episode to open
+5. widgets.panels: values, policies, timeline as HTML
+6. widgets.board: a picture to click on
+7. widgets.editor: editing a state
+8. widgets.words: the text that the model reads
+9. widgets.embedder: texts embedded in a thread
+10. widgets.live: episodes played here, with their states
+11. widgets.future: playing on from the shown state
+12. widgets.expect: what a world model expects
+13. widgets.keep: saving a state as a probe
+14. widgets.picture: the inspector on paper
+15. widgets.game: a game by hand, on disk
+16. widgets.play: the page for it
+17. widgets.prompts: the desk for prompts
 
 ## Who calls it
 

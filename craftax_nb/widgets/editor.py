@@ -170,10 +170,10 @@ def flies(spec: ObsSpec, name: str) -> bool:
 
 def _slider(name: str) -> widgets.Widget:
     "The slider for a number of the state"
-    look = {"layout": {"width": "auto", "min_width": "0"}, "style": {"description_width": "52px"}}
+    style = {"layout": {"width": "auto", "min_width": "0"}, "style": {"description_width": "52px"}}
     if name == "light":
-        return widgets.FloatSlider(description=name, min=0, max=1, step=0.01, readout_format=".2f", **look)
-    return widgets.IntSlider(description=name, min=0, max=1, **look)
+        return widgets.FloatSlider(description=name, min=0, max=1, step=0.01, readout_format=".2f", **style)
+    return widgets.IntSlider(description=name, min=0, max=1, **style)
 
 # %% ../../nbs/widgets/editor.ipynb #fbba13fa
 def _fit(slider, low: float, high: float, value: float) -> None:
@@ -192,10 +192,10 @@ class Editor(widgets.VBox):
     def __init__(
         self,
         spec: ObsSpec,
-        changed: Callable,  # () -> None, after each edit
+        on_edit: Callable,  # () -> None, after each edit
     ):
         self.spec = spec
-        self.changed = changed
+        self.on_edit = on_edit
         self.quiet = False
         self.editing = None
         super().__init__([self._tile_controls(), self._buttons(), self._message(), self._number_controls()])
@@ -212,11 +212,11 @@ def _tile_controls(self: Editor) -> widgets.Widget:
         value="look",
         style={"button_width": "auto"},
         layout={"width": "auto"},
-        tooltips=["a click says what lies there", *puts, "a click takes away what lies there"],
+        tooltips=["a click shows what lies there", *puts, "a click takes away what lies there"],
     )
     return self.kind
 
-
+# %% ../../nbs/widgets/editor.ipynb #8ffe21d5
 @patch
 def _buttons(self: Editor) -> widgets.Widget:
     "The menus of what a click puts and in which direction it flies, and the buttons undo and reset"
@@ -230,7 +230,7 @@ def _buttons(self: Editor) -> widgets.Widget:
     self.reset = button("reset", "r")
     return widgets.HBox([self.name, self.way, self.undo, self.reset], layout={"flex_flow": "row wrap"})
 
-
+# %% ../../nbs/widgets/editor.ipynb #726c3261
 @patch
 def _message(self: Editor) -> widgets.Widget:
     self.message = widgets.HTML(layout={"min_height": "22px"})
@@ -251,7 +251,7 @@ def _number_controls(self: Editor) -> widgets.Widget:
     grid = {"grid_template_columns": "repeat(auto-fit, minmax(210px, 1fr))", "grid_gap": "0 8px"}
     return widgets.GridBox([*self.sliders.values(), self.facing, self.other, self.number], layout=grid)
 
-
+# %% ../../nbs/widgets/editor.ipynb #e842200d
 @patch
 def _connect(self: Editor) -> None:
     "Functions that are called when a control changes"
@@ -315,7 +315,7 @@ def _try(self: Editor, edit: Callable) -> None:
     except EditError as e:
         self.message.value = failure(e)
     self.refresh()
-    self.changed()
+    self.on_edit()
 
 # %% ../../nbs/widgets/editor.ipynb #aed36c23
 @patch
@@ -324,7 +324,7 @@ def _slide(self: Editor, name: str, value) -> None:
     if not self.quiet and self.editing is not None:
         self._try(lambda: self.editing.set(name, value))
 
-
+# %% ../../nbs/widgets/editor.ipynb #04d61f38
 @patch
 def clicked(
     self: Editor,
@@ -350,4 +350,4 @@ def back(self: Editor, step: Callable) -> None:
     step()
     self.message.value = ""
     self.refresh()
-    self.changed()
+    self.on_edit()

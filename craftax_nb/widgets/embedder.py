@@ -109,7 +109,7 @@ def want(
             self.thread = threading.Thread(target=self._work, daemon=True)
             self.thread.start()
 
-
+# %% ../../nbs/widgets/embedder.ipynb #f2422e8a
 @patch
 def _work(self: Embedder) -> None:
     "Embeds the wanted texts one after another, until none is left"
@@ -142,7 +142,7 @@ def settle(self: Embedder) -> None:
         self.news = False
         self.arrived()
 
-
+# %% ../../nbs/widgets/embedder.ipynb #923c551c
 @patch
 def retry(self: Embedder) -> None:
     "Forgets errors, so that the texts are tried again when they are wanted"

@@ -39,13 +39,13 @@ def _interval(x: np.ndarray) -> str:
 
 # %% ../../nbs/widgets/future.ipynb #b2428d0a
 def answer(
-    reading: Reading,
+    view: Reading,
     branches: Branches,  # of the unedited state, and of the edited one if there is one
     trace: Trace,
     step: int,
     colour: str = AGENTS[0],
 ) -> Markup:
-    "V beside the returns of the plays; with an edit, whether both changed the same way"
+    "V and the returns of the plays; with an edit, whether both changed the same way"
     rows = []
     conclusion = ""
     for i, name in enumerate(("unedited", "edited")[: len(branches.value)]):
@@ -59,11 +59,11 @@ def answer(
     rows.append(("recorded future", "", f"{trace.return_to_go[step]:.2f}", len(trace) - 1 - step, died))
     head = tag("tr", [tag("th", name) for name in ("", "V", "return", "steps", "died")])
     body = [tag("tr", [tag("td", cell) for cell in row]) for row in rows]
-    name = tag("b", reading.name, style=f"color:{colour}")
+    name = tag("b", view.name, style=f"color:{colour}")
     plays = f", {branches.returns.shape[1]} plays of at most {branches.max_steps} steps"
     return tag("div", name, plays, tag("table", head, body), tag("b", conclusion), class_="craftax-answer")
 
-
+# %% ../../nbs/widgets/future.ipynb #52816db2
 def _comparison(branches: Branches) -> tuple[tuple, str]:
     "The table's row of changes from the unedited to the edited state, and a sentence: did V change as the returns did"
     change = branches.value[1] - branches.value[0]
@@ -96,16 +96,16 @@ class Future(widgets.VBox):
 
     def __init__(
         self,
-        played: Callable,  # (Record, Agent) -> None, when an episode was played here
+        on_played: Callable,  # (Record, Agent) -> None, when an episode was played here
         labeller: Callable[[Recipe], Labeller],
         standing: Callable[[int, bool], MidEpisode],  # number of the reading, whether for the edited state
     ):
-        self.played = played
+        self.on_played = on_played
         self.labeller = labeller
         self.standing = standing
         self.seed = 0
-        look = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
-        slider = lambda name, *numbers: widgets.IntSlider(*numbers, description=name, **look)
+        style = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
+        slider = lambda name, *numbers: widgets.IntSlider(*numbers, description=name, **style)
         self.rollouts = slider("plays", 32, 8, 256, 8)
         self.steps = slider("most steps", 100, 10, 500, 10)
         self.here = widgets.Button(description="play on from here", button_style="primary", layout={"width": "150px"})
@@ -136,16 +136,16 @@ def show(self: Future, trace: Trace, step: int, editing: Editing) -> None:
 def play_on(self: Future) -> None:
     "Plays on from the unedited state and the edited one, for each agent"
     parts = []
-    for which, (reading, colour) in enumerate(zip(self.trace.readings, AGENTS, strict=False)):
-        self.note.value = tag("", f"{reading.name} plays; the first time compiles the game, which takes a minute …")
+    for which, (view, colour) in enumerate(zip(self.trace.readings, AGENTS, strict=False)):
+        self.note.value = tag("", f"{view.name} plays; the first time compiles the game, which takes a minute …")
         try:
-            parts.append(answer(reading, self._branches(which), self.trace, self.step, colour))
-        except Exception as e:  # shown in the tab; the inspector goes on
+            parts.append(answer(view, self._branches(which), self.trace, self.step, colour))
+        except Exception as e:  # shown in the tab; the inspector keeps running
             parts.append(failure(e))
         self.result.value = tag("", parts)
     self.note.value = ""
 
-
+# %% ../../nbs/widgets/future.ipynb #36673dec
 @patch
 def _branches(self: Future, which: int) -> Branches:
     "One agent's plays from the unedited state, and from the edited one; each begins with what the agent holds there"
@@ -163,7 +163,7 @@ def _branches(self: Future, which: int) -> Branches:
 @patch
 def play_fresh(self: Future) -> None:
     "Plays an episode of the first agent, from a new world"
-    reading = self.trace.readings[0]
+    agent = self.trace.readings[0].agent
     self.note.value = "playing; the first time compiles the game, which takes a minute …"
 
     def show_progress(step: int) -> None:
@@ -171,11 +171,11 @@ def play_fresh(self: Future) -> None:
             self.note.value = f"playing: step {step}"
 
     try:
-        labeller = self.labeller(reading.agent.recipe) if reading.agent.spec.hidden_dim else None
-        played = play_here(reading.agent, self.trace.world, self.seed, labeller=labeller, progress=show_progress)
-    except Exception as e:  # shown in the tab; the inspector goes on
+        labeller = self.labeller(agent.recipe) if agent.spec.hidden_dim else None
+        record = play_here(agent, self.trace.world, self.seed, labeller=labeller, progress=show_progress)
+    except Exception as e:  # shown in the tab; the inspector keeps running
         self.note.value = failure(e)
         return
     self.seed = self.seed + 1
     self.note.value = ""
-    self.played(played, reading.agent)
+    self.on_played(record, agent)

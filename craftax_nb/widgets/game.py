@@ -56,18 +56,18 @@ def _save(log: Path) -> Path | None:
     log.unlink()
     return shard
 
-
-def _save_rows(log: Path, about: dict, rest: bytes) -> Path | None:
+# %% ../../nbs/widgets/game.ipynb #5a03c781
+def _save_rows(log: Path, metadata: dict, rest: bytes) -> Path | None:
     "Writes the rows of a log as a shard; None where no step was played"
-    if about["schema"] != SCHEMA:
-        versions = f"schema {about['schema']}, this version writes {SCHEMA}"
+    if metadata["schema"] != SCHEMA:
+        versions = f"schema {metadata['schema']}, this version writes {SCHEMA}"
         raise DatasetError(f"{show_path(log)} has {versions}; move it away, or save it with the version that wrote it")
-    row = _row(ObsSpec.of(about["world"]["env_name"]), about["achievements"])
+    row = _row(ObsSpec.of(metadata["world"]["env_name"]), metadata["achievements"])
     rows = np.frombuffer(rest[: len(rest) - len(rest) % row.itemsize], row)
     if len(rows) < 2:
         return None
-    shard = log.with_name(about["shard"])
-    write_shard(shard, [_episode(rows)], about["world"], about["policy"], about["step"])
+    shard = log.with_name(metadata["shard"])
+    write_shard(shard, [_episode(rows)], metadata["world"], metadata["policy"], metadata["step"])
     return shard
 
 # %% ../../nbs/widgets/game.ipynb #09d6be49
@@ -140,7 +140,7 @@ class EpisodeLog:
             policy=dict(policy="human", seed=seed, world=self.number),
         )
 
-
+# %% ../../nbs/widgets/game.ipynb #93966a5b
 def _next_number(folder: Path) -> int:
     "One more than the numbers of all logs and shards"
     paths = [path for pattern in ("playing-*.log", "shard-*") for path in folder.glob(pattern)]
@@ -154,22 +154,22 @@ def add(self: EpisodeLog, **columns) -> None:  # those of `_row`
         self.row[name] = value
     self._write(self.row.tobytes())
 
-
+# %% ../../nbs/widgets/game.ipynb #2a1e2a20
 @patch
 def _write(self: EpisodeLog, data: bytes) -> None:
     "Appends all of the data or nothing"
     start = self.file.tell()
-    written = 0
+    count = 0
     try:
-        written = self.file.write(data)
+        count = self.file.write(data)
     finally:
-        if written != len(data):
+        if count != len(data):
             self.file.truncate(start)
             self.file.seek(start)
-    if written != len(data):
+    if count != len(data):
         raise OSError(f"no room for another step in {show_path(self.log)}; make room and press the key again")
 
-
+# %% ../../nbs/widgets/game.ipynb #4bf51462
 @patch
 def save(self: EpisodeLog) -> Path | None:
     "Turns the log into a shard; None where no step was played"
@@ -218,7 +218,7 @@ class Game:
 # %% ../../nbs/widgets/game.ipynb #f22b0a22
 @patch
 def new(self: Game) -> None:
-    "Saves the episode as it stands and begins another in a new world"
+    "Saves the episode so far and begins another in a new world"
     self.save()
     self.episode = EpisodeLog(self.folder, self.world, self.seed)
     self.shard = self.episode.shard
@@ -253,12 +253,12 @@ def play(self: Game, action: str) -> None:
     if self.episode is None:
         raise ValueError("this episode is over; new() begins another")
     self.person.press(action)
-    chosen, *_ = self.person.act(None, self.codes[None], None, None, np.array([self.step == 0]))
-    state, out = self._next(chosen)
+    own_action, *_ = self.person.act(None, self.codes[None], None, None, np.array([self.step == 0]))
+    state, out = self._next(own_action)
     out = jax.tree.map(lambda x: np.asarray(x)[0], out)
     happened = dict(reward=out.reward, terminated=out.terminated, truncated=out.truncated, unlocked=out.achievements)
-    self.episode.add(codes=out.codes, action=chosen[0], **happened)
-    self._note(int(chosen[0]), state, out)
+    self.episode.add(codes=out.codes, action=own_action[0], **happened)
+    self._note(int(own_action[0]), state, out)
     if self.over:
         self.save()
 

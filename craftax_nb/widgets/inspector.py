@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -17,11 +18,10 @@ from ..nets.agent import Agent
 from ..play.mid_episode import MidEpisode
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
-from ..runs.files import show_path
 from ..runs.markup import tag
 
 # %% auto #0
-__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'best_episode', 'chosen_episode', 'Inspector', 'inspector']
+__all__ = ['STEP_KEYS', 'HINT', 'MAP', 'FULL_WIDTH', 'InspectorOptions', 'Inspector', 'inspector']
 
 # %% ../../nbs/widgets/inspector.ipynb #29f26455
 from .board import Board
@@ -31,6 +31,7 @@ from .expect import Expect
 from .future import Future
 from .keep import Keep
 from .live import Played, bundled_episodes, hidden_states_along
+from .menu import episode_options
 from craftax_nb.widgets.panels import (
     WIDE,
     Answer,
@@ -67,36 +68,14 @@ HINT = (
 )
 MAP = 418  # pixels of the map's picture, which the page scales
 
+# %% ../../nbs/widgets/inspector.ipynb #59653777
+@dataclass(frozen=True)
+class InspectorOptions:
+    "Where the inspector writes, and what loads a language model"
 
-def _options(dataset: Dataset, episode: int, live: dict[int, Played]) -> list[tuple[str, int]]:
-    "The episodes of the menu, the best first; IndexError, which says what there is, for an episode that isn't there"
-    text = lambda e: f"{e}: return {dataset.episode_return[e]:.1f}, {dataset.length[e]} steps"
-    best = [int(e) for e in np.argsort(-dataset.episode_return, kind="stable")[:500]]
-    if episode not in best and episode not in live:
-        dataset.episode(episode)
-        best.append(episode)
-    return [(played.name, e) for e, played in live.items()] + [(text(e), e) for e in best]
-
-
-def best_episode(dataset: Dataset) -> int:
-    "The episode to open: in the sample the best one that holds its states, elsewhere the one with the highest return"
-    return -1 if bundled_episodes(dataset) else int(dataset.episode_return.argmax())
-
-
-def chosen_episode(
-    dataset: Dataset,
-    episode: int,  # -1: `best_episode`
-    step: int,  # the state to begin at; -1: the middle
-) -> int:
-    "The episode that a job's parameters name; ValueError, which names the parameter, for one that isn't there"
-    if not -1 <= episode < dataset.num_episodes:
-        expected = f"-1 (the best) or a number from 0 to {dataset.num_episodes - 1}"
-        raise ValueError(f"episode is {episode}, expected {expected}: {show_path(dataset.folder)} has no more")
-    number = best_episode(dataset) if episode == -1 else episode
-    last = len(bundled_episodes(dataset)[0].record.action) if number < 0 else int(dataset.length[number])
-    if not -1 <= step <= last:
-        raise ValueError(f"step is {step}, expected -1 (the middle) or a number from 0 to {last} in episode {number}")
-    return number
+    folder: str | Path = "runs/inspector"  # where pictures and tables go
+    suite: str | Path = "runs/suites/inspector"  # where states are saved, unless the tab names another folder
+    labeller: MakeLabeller = load_labeller
 
 # %% ../../nbs/widgets/inspector.ipynb #c420f39d
 class Inspector(widgets.VBox):
@@ -109,21 +88,24 @@ class Inspector(widgets.VBox):
         gamma: float = 0.99,
         episode: int = 0,
         step: int = 0,
-        folder: str | Path = "runs/inspector",
-        suite: str | Path = "runs/suites/inspector",
-        labeller: MakeLabeller = load_labeller,
+        **options,  # fields of `InspectorOptions`
     ):
         check_games(dataset.env_name, agents)
-        self.dataset, self.agents, self.gamma = dataset, list(agents), gamma
-        self.traces, self.trace = {}, None  # by (episode, agents); the one that is shown
-        bundled = {-number: played for number, played in enumerate(bundled_episodes(dataset), 1)}
-        self.live, self.edited = bundled, {}  # episodes with their states, below 0; edits by (episode, step)
+        options = InspectorOptions(**options)
+        self.dataset = dataset
+        self.agents = list(agents)
+        self.gamma = gamma
+        self.traces = {}  # by (episode, agents)
+        self.trace = None  # the one that is shown
+        self.live = {-i: e for i, e in enumerate(bundled_episodes(dataset), 1)}  # with their states, numbered below 0
+        self.edited = {}  # edits by (episode, step)
         self.novelty = None  # code -> warning, made when it is first needed
-        self.words = Words(self.refresh, labeller)
+        self.words = Words(self.refresh, options.labeller)
         self.editor = Editor(dataset.spec, self.refresh)
-        self.future = Future(self._played, self.words.labeller, self._standing)
-        self.expect, self.keep = Expect(self.words.aged), Keep(folder, suite, self._current)
-        super().__init__(self._arrange(_options(dataset, episode, self.live), episode))
+        self.future = Future(self._add_played, self.words.labeller, self._standing)
+        self.expect = Expect(self.words.aged)
+        self.keep = Keep(options.folder, options.suite, self._current)
+        super().__init__(self._arrange(episode_options(dataset, episode, self.live), episode))
         self.add_class("craftax-inspector")
         self._connect()
         self.go(episode, step)
@@ -178,7 +160,7 @@ def _map(self: Inspector) -> widgets.Widget:
     box.add_class("craftax-map")
     return box
 
-
+# %% ../../nbs/widgets/inspector.ipynb #ea3b342f
 @patch
 def _panels(self: Inspector) -> widgets.Widget:
     "Status, values, policies and the tabs"
@@ -208,15 +190,16 @@ def _connect(self: Inspector) -> None:
 # %% ../../nbs/widgets/inspector.ipynb #8a760b10
 @patch
 def _trace(self: Inspector, number: int) -> Trace:
-    "The trace of an episode for the chosen agents; the last eight are kept. Negative: one that was played here"
-    chosen = [i for i in dict.fromkeys((self.first.value, self.second.value)) if i >= 0]
-    key, agents = (number, *chosen), [self.agents[i] for i in chosen]
+    "The trace of an episode for the agents of the menus; the last eight are kept. Negative: one that was played here"
+    selection = [i for i in dict.fromkeys((self.first.value, self.second.value)) if i >= 0]
+    key = (number, *selection)
+    agents = [self.agents[i] for i in selection]
     if key not in self.traces:
         recorded = (self.dataset, number, agents, self.gamma)
         trace = trace_episode(*recorded) if number >= 0 else self._live_trace(number, agents)
-        for which, reading in enumerate(trace.readings):
-            if reading.agent is not None:  # so that judging one state is compiled before the first edit
-                hidden = np.asarray(reading.agent.hidden_mean) if reading.agent.spec.hidden_dim else None
+        for which, view in enumerate(trace.readings):
+            if view.agent is not None:  # so that judging one state is compiled before the first edit
+                hidden = np.asarray(view.agent.hidden_mean) if view.agent.spec.hidden_dim else None
                 judge(trace, which, 0, trace.episode.codes[0], hidden)
         self.traces = {**dict(list(self.traces.items())[-7:]), key: trace}
     return self.traces[key]
@@ -225,13 +208,15 @@ def _trace(self: Inspector, number: int) -> Trace:
 @patch
 def _live_trace(self: Inspector, number: int, agents: Sequence[Agent]) -> Trace:
     "The trace of an episode that was played here"
-    played, readings = self.live[number], []
-    episode, held = to_episode(played.record), hidden_states_along(played.record)
+    live = self.live[number]
+    episode = to_episode(live.record)
+    recorded = hidden_states_along(live.record)
+    readings = []
     for agent in agents:
-        same_recipe = agent.spec.hidden_dim and agent.recipe.hash == played.recipe_hash
-        hidden, ages = held if same_recipe else (None, None)
+        same_recipe = agent.spec.hidden_dim and agent.recipe.hash == live.recipe_hash
+        hidden, ages = recorded if same_recipe else (None, None)
         readings.append(read(agent, episode, hidden, ages, "another agent played here, without its hidden states"))
-    return trace_of(World(self.dataset.env_name), played.title, episode, readings, self.gamma, played.record.states)
+    return trace_of(World(self.dataset.env_name), live.title, episode, readings, self.gamma, live.record.states)
 
 # %% ../../nbs/widgets/inspector.ipynb #b0f0a8cd
 @patch
@@ -239,7 +224,8 @@ def go(self: Inspector, number: int, step: int = 0) -> None:
     "Shows another episode, or other agents; step -1 is the middle"
     self._leave()
     self.trace = self._trace(number)
-    self.number, last = number, len(self.trace) - 1
+    self.number = number
+    last = len(self.trace) - 1
     step = self.trace.check(last // 2 if step == -1 else step)
     self.legend.value = legend_html(self.trace)
     self.timeline.content = timeline_html(self.trace)
@@ -282,20 +268,22 @@ def _scene(self: Inspector) -> Scene:
     answers = tuple(self._answer(i, answer) for i, answer in enumerate(recorded))
     return Scene(self.step, self.editing.codes, answers, self.editing.edits, self._badge())
 
-
+# %% ../../nbs/widgets/inspector.ipynb #fea2ad0c
 @patch
 def _answer(self: Inspector, which: int, recorded: Answer) -> Answer:
     "An agent's answer to the shown state: `recorded`, the trace's own, unless the state or its hidden state differs"
-    reading, held = self.trace.readings[which], self.words.hidden_state(which)
-    if not self.words.edited and not held.stale and held.source == recorded.source:
+    view = self.trace.readings[which]
+    now = self.words.hidden_state(which)
+    if not self.words.edited and not now.stale and now.source == recorded.source:
         return recorded
-    if reading.agent is None:
+    if view.agent is None:
         return Answer(None, float("nan"))
-    probs, value = judge(self.trace, which, self.step, self.editing.codes, held.vector, held.age)
-    before, unedited = float("nan"), self.words.unedited(which)
+    probs, value = judge(self.trace, which, self.step, self.editing.codes, now.vector, now.age)
+    unedited = self.words.unedited(which)
+    before = float("nan")
     if unedited is not None:
         before = judge(self.trace, which, self.step, self.trace.episode.codes[self.step], unedited)[1]
-    return Answer(probs, value, held.source, held.stale, held.note, before)
+    return Answer(probs, value, now.source, now.stale, now.note, before)
 
 # %% ../../nbs/widgets/inspector.ipynb #f38d7295
 @patch
@@ -306,10 +294,11 @@ def _standing(
 ) -> MidEpisode:
     "An agent's memory and hidden state in the state, so that plays from there begin with the V that is shown"
     self.words.embedder.settle()
-    reading, codes = self.trace.readings[which], self.trace.episode.codes
-    held = (self.words.hidden_state if edited or not self.editing.edits else self.words.before)(which)
-    past = past_of(self.trace, self.step, reading.agent.recipe.history) if reading.agent.recipe else None
-    return MidEpisode(memory_before(reading, codes, self.step), held.vector, held.age, past)
+    view = self.trace.readings[which]
+    codes = self.trace.episode.codes
+    now = (self.words.hidden_state if edited or not self.editing.edits else self.words.before)(which)
+    past = past_of(self.trace, self.step, view.agent.recipe.history) if view.agent.recipe else None
+    return MidEpisode(memory_before(view, codes, self.step), now.vector, now.age, past)
 
 
 @patch
@@ -324,7 +313,7 @@ def refresh(self: Inspector) -> None:
     "Shows the state after an edit, or with another hidden state"
     if self.words.codes is not self.editing.codes:
         self.words.show(self.trace, self.step, self.editing.codes, False)
-    self.expect.follow()
+    self.expect.drop_old()
     self.scene = self._scene()
     self.values.value = values_html(self.trace, self.scene)
     self.bars.value = bars_html(self.trace, self.scene)
@@ -363,16 +352,16 @@ def _key(self: Inspector, key: str, shift: bool) -> None:
 
 # %% ../../nbs/widgets/inspector.ipynb #bd669448
 @patch
-def _played(self: Inspector, played: Record, agent: Agent) -> None:
+def _add_played(self: Inspector, record: Record, agent: Agent) -> None:
     "Adds an episode that was played here to the menu, and shows it at its middle"
     number = -len(self.live) - 1
     here = sum(p.title.startswith("played here") for p in self.live.values()) + 1
     recipe_hash = agent.recipe.hash if agent.spec.hidden_dim else ""
-    self.live[number] = Played(f"played here {here}", played, recipe_hash)
+    self.live[number] = Played(f"played here {here}", record, recipe_hash)
     with self.picker.hold_trait_notifications():
         self.picker.options = [(self.live[number].name, number), *self.picker.options]
     self.picker.value = number
-    self._jump(len(played.action) // 2)
+    self._jump(len(record.action) // 2)
 
 # %% ../../nbs/widgets/inspector.ipynb #e1b5de5c
 @patch
@@ -392,8 +381,7 @@ def inspector(
     gamma: float = 0.0,  # discount of the return-to-go; 0: the first agent's, so that V and it can be compared
     episode: int = 0,  # below 0: one of the sample's with their states, the best first
     step: int = 0,  # -1: the middle
-    folder: str | Path = "runs/inspector",  # where pictures and tables go
-    suite: str | Path = "runs/suites/inspector",  # where states are saved, unless the tab says otherwise
+    **options,  # fields of `InspectorOptions`
 ) -> Inspector:
     "A widget for JupyterLab; IndexError or ValueError for an unknown episode or step, or an agent of the other game"
-    return Inspector(dataset, agents, shown_discount(gamma, agents), episode, step, folder, suite)
+    return Inspector(dataset, agents, shown_discount(gamma, agents), episode, step, **options)

@@ -45,7 +45,7 @@ class Keep(widgets.VBox):
         self.current = current
         self.suite = _text_field("suite", str(suite))
         self.name = _text_field("name", hint="for example: zombie close")
-        self.about = _text_field("note")
+        self.remark = _text_field("note")
         self.save = _button("save to the suite", "probe_values takes the folder as a suite of its own")
         self.png = _button("picture (PNG)", "the state")
         self.csv = _button("tables (CSV)", "the episode, and the state")
@@ -54,7 +54,7 @@ class Keep(widgets.VBox):
             [
                 self.suite,
                 self.name,
-                self.about,
+                self.remark,
                 widgets.HBox([self.save, self.png, self.csv], layout={"flex_flow": "row wrap"}),
                 self.note,
             ]
@@ -71,18 +71,19 @@ def _try(self: Keep, act: Callable) -> None:
     except (OSError, ValueError) as e:
         self.note.value = failure(e)
 
-
+# %% ../../nbs/widgets/keep.ipynb #92c00448
 @patch
 def keep_state(self: Keep) -> list[Path]:
     "Saves the state into the suite; an edited one with the unedited state as its reference"
     trace, scene, editing = self.current()
     codes, unedited, *_ = editing.versions[0]
-    state, reference = (editing.codes, codes) if editing.rebuilt else (editing.state, unedited)
-    note = self.about.value or "; ".join(scene.edits)
+    state = editing.codes if editing.rebuilt else editing.state
+    reference = codes if editing.rebuilt else unedited
+    note = self.remark.value or "; ".join(scene.edits)
     name = self.name.value or f"{trace.title} step {scene.step}" + (" edited" if scene.edits else "")
     return [save_state(self.suite.value, state, name, note, reference if scene.edits else None)]
 
-
+# %% ../../nbs/widgets/keep.ipynb #77f0ccfc
 @patch
 def _path(self: Keep, kind: str) -> Path:
     "A file of the episode"
@@ -91,7 +92,7 @@ def _path(self: Keep, kind: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{trace.title.replace(' ', '-')}-{kind}"
 
-
+# %% ../../nbs/widgets/keep.ipynb #44cf77a9
 @patch
 def keep_picture(self: Keep) -> list[Path]:
     "Saves a picture of the state; several of one step are numbered"
@@ -110,7 +111,7 @@ def keep_tables(self: Keep) -> list[Path]:
         table.to_csv(path, index=False)
     return paths
 
-
+# %% ../../nbs/widgets/keep.ipynb #73045b7a
 @patch
 def _numbered(self: Keep, kind: str, ending: str) -> Path:
     "The first path that is free, so that no file is written over"

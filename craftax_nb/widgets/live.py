@@ -70,7 +70,7 @@ def _state(player: EpisodePlayer):
 def hidden_states_along(
     record: Record,  # of one episode
 ) -> tuple[np.ndarray | None, np.ndarray | None]:  # (T + 1, hidden_dim) float32, (T + 1,) int; None if it reads none
-    "The hidden states that the agent held, one for each observation of the episode, and their ages in steps"
+    "The hidden states that the agent read, one for each observation of the episode, and their ages in steps"
     hidden = record.hidden_state
     ages = record.hidden_age
     return (None, None) if hidden is None else (np.concatenate([hidden, hidden[-1:]]), np.append(ages, ages[-1] + 1))
@@ -103,7 +103,7 @@ class StoredStates(Sequence):
         parts = zip(np.split(self.rows[step], ends[:-1]), leaves, strict=True)
         return jax.tree.unflatten(tree, [_leaf(part, leaf) for part, leaf in parts])
 
-
+# %% ../../nbs/widgets/live.ipynb #0f6bb8e9
 def _leaf(part: np.ndarray, like):
     "A leaf of a state from its bytes; `like` is the same leaf of another state"
     numbers = part.view(leaf_array(like).dtype).reshape(leaf_array(like).shape)
@@ -136,46 +136,46 @@ class Played:
 # %% ../../nbs/widgets/live.ipynb #4b851b5c
 def save_played(
     path: Path,  # *.npz
-    played: Played,
+    episode: Played,
     env_name: str,
 ) -> None:
     "Writes an episode with its states, whole or not at all; a hidden state is stored once for all steps that hold it"
-    record = played.record
-    about = {"title": played.title, "recipe_hash": played.recipe_hash, "env_name": env_name}
+    record = episode.record
+    metadata = {"title": episode.title, "recipe_hash": episode.recipe_hash, "env_name": env_name}
     arrays = {name: getattr(record, name) for name in STORED}
     if record.hidden_state is not None:
-        asked = np.flatnonzero(record.hidden_age == 0)
-        arrays |= {"hidden": record.hidden_state[asked].astype(np.float16), "asked": asked}
+        query_steps = np.flatnonzero(record.hidden_age == 0)
+        arrays |= {"hidden": record.hidden_state[query_steps].astype(np.float16), "asked": query_steps}
     states = np.frombuffer(pack_states(record.states), np.uint8)
     with whole_file(path) as new, new.open("wb") as file:
-        np.savez_compressed(file, about=json.dumps(about), states=states, **arrays)
+        np.savez_compressed(file, about=json.dumps(metadata), states=states, **arrays)
 
 # %% ../../nbs/widgets/live.ipynb #d53ff879
 def load_played(path: Path) -> Played:
     "Loads an episode with its states; ValueError where the states are of another version of the game"
     with np.load(path) as saved:
-        about = json.loads(str(saved["about"]))
+        metadata = json.loads(str(saved["about"]))
         arrays = {name: saved[name] for name in STORED}
         packed = saved["states"].tobytes()
-        asked = saved["asked"] if "asked" in saved.files else None
-        hidden = None if asked is None else saved["hidden"].astype(np.float32)
-    if asked is not None:
+        query_steps = saved["asked"] if "asked" in saved.files else None
+        hidden = None if query_steps is None else saved["hidden"].astype(np.float32)
+    if query_steps is not None:
         steps = np.arange(len(arrays["action"]))
-        last = np.searchsorted(asked, steps, side="right") - 1
-        arrays |= {"hidden_state": hidden[last], "hidden_age": steps - asked[last]}
+        last = np.searchsorted(query_steps, steps, side="right") - 1
+        arrays |= {"hidden_state": hidden[last], "hidden_age": steps - query_steps[last]}
     states = StoredStates(packed, as_numpy(state_of(arrays["codes"][0])))
     try:
         states[0]
     except ValueError as e:
         raise ValueError(f"{show_path(path)} holds states of another version of the game: {e}") from e
-    return Played(about["title"], Record(**arrays, states=states), about["recipe_hash"])
+    return Played(metadata["title"], Record(**arrays, states=states), metadata["recipe_hash"])
 
 # %% ../../nbs/widgets/live.ipynb #81702e5e
 @cache
 def _sample_episodes() -> list[Played]:
     "The sample's episodes with their states, the best first; read once, because unpacking them takes a second"
-    played = [load_played(path) for path in sorted((sample_folder() / "played").glob("*.npz"))]
-    return sorted(played, key=lambda p: -float(p.record.reward.sum()))
+    episodes = [load_played(path) for path in sorted((sample_folder() / "played").glob("*.npz"))]
+    return sorted(episodes, key=lambda p: -float(p.record.reward.sum()))
 
 # %% ../../nbs/widgets/live.ipynb #52a9da8b
 def bundled_episodes(dataset: Dataset) -> list[Played]:

@@ -38,10 +38,10 @@ class Answer:
     note: str = ""  # what the widget waits for, or what went wrong
     unedited: float = float("nan")  # V of the unedited state with its own text, where that was embedded
 
-
+# %% ../../nbs/widgets/panels.ipynb #ef44bb8a
 @dataclass(frozen=True, eq=False)
 class Scene:
-    "What the inspector shows: a state, which stands in the place of a step of an episode, and the agents' answers"
+    "What the inspector shows: a state in place of a step of an episode, and the agents' answers"
 
     step: int
     codes: np.ndarray  # (width,) uint8
@@ -109,7 +109,7 @@ def _warning(*text) -> Markup:
     "A line in the colour of warnings"
     return tag("div", *text, style=f"color:{RETURN}")
 
-
+# %% ../../nbs/widgets/panels.ipynb #3d1ef582
 def status_html(
     trace: Trace,
     scene: Scene,
@@ -117,12 +117,12 @@ def status_html(
     "The step, the action there and its reward, needs and belongings, edits"
     parts = unpack(scene.codes)
     names = parts.spec.scalar_names
-    held = [n for n in names if n not in NO_BELONGINGS and n not in PLAYER_NEEDS and float(parts.scalar(n))]
+    belongings = [n for n in names if n not in NO_BELONGINGS and n not in PLAYER_NEEDS and float(parts.scalar(n))]
     step = tag("b", scene.step)
     lines = [
         tag("div", "step ", step, f" of {len(trace) - 1}: ", _happened(trace, scene.step)),
         tag("div", _pairs([n for n in PLAYER_NEEDS if n in names], parts)),
-        tag("div", _pairs(held, parts) or "nothing is carried"),
+        tag("div", _pairs(belongings, parts) or "nothing is carried"),
         _warning(tag("b", "edited:"), f" {'; '.join(scene.edits)}") if scene.edits else "",
         _warning(f"⚠ {scene.badge}") if scene.badge else "",
     ]
@@ -133,7 +133,7 @@ def _number(value: float) -> str:
     "Three digits, with a minus sign; unknown where it isn't finite"
     return f"{value:.3f}".replace("-", "−") if np.isfinite(value) else "unknown"
 
-
+# %% ../../nbs/widgets/panels.ipynb #3caa1911
 def _change(change: float, digits: int = 3) -> Markup | str:
     "A change with its sign, green or red; empty where it rounds to zero or isn't finite"
     text = f"{change:+.{digits}f}".replace("-", "−")
@@ -148,16 +148,16 @@ def values_html(
 ) -> Markup:
     "A line for each agent, and the return-to-go of the episode as it was played"
     rows = []
-    for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
-        before = float(reading.value[scene.step])
-        rows.append(_value_row(reading.name, answer, before, colour))
-        about = _about(reading, answer, before)
-        rows += [tag("tr", tag("td", line, colspan=3, class_="craftax-source")) for line in about]
+    for r, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
+        before = float(r.value[scene.step])
+        rows.append(_value_row(r.name, answer, before, colour))
+        lines = _source_lines(r, answer, before)
+        rows += [tag("tr", tag("td", line, colspan=3, class_="craftax-source")) for line in lines]
     name = tag("td", f"■ return-to-go, as played, discount {trace.gamma:g}", style=f"color:{RETURN}")
     to_go = tag("td", tag("b", _number(float(trace.return_to_go[scene.step]))))
     return tag("table", rows, tag("tr", name, to_go, tag("td")), class_="craftax-values")
 
-
+# %% ../../nbs/widgets/panels.ipynb #c9b4c9d6
 def _value_row(name: str, answer: Answer, before: float, colour: str) -> Markup:
     "A table row: an agent, its V, and the change from V of the unedited state; a stale V is grey, without a change"
     was = f"{_number(before)} before the change" if np.isfinite(before) else ""
@@ -167,10 +167,10 @@ def _value_row(name: str, answer: Answer, before: float, colour: str) -> Markup:
     return tag("tr", tag("td", f"■ {name}", style=f"color:{colour}"), value, last)
 
 # %% ../../nbs/widgets/panels.ipynb #4c84f9c0
-def _about(reading: Reading, answer: Answer, before: float) -> list[Markup | str]:
+def _source_lines(r: Reading, answer: Answer, before: float) -> list[Markup | str]:
     "Lines about where an agent's V comes from"
     if not np.isfinite(answer.value):
-        return [reading.lacking] if reading.lacking else []
+        return [r.lacking] if r.lacking else []
     if not answer.source:
         return []
     source = f"hidden state {answer.source}"
@@ -179,7 +179,7 @@ def _about(reading: Reading, answer: Answer, before: float) -> list[Markup | str
         return [tag("", tag("b", source, style=f"color:{RETURN}"), note)]
     lines = [source]
     unedited = answer.unedited
-    if reading.lacking and reading.memories:
+    if r.lacking and r.memories:
         lines.append("of the steps before it remembers the states alone, as none of their hidden states are recorded")
     if np.isfinite(unedited) and not abs(unedited - before) < 5e-4:
         change = _change(answer.value - unedited) or "none"
@@ -204,18 +204,18 @@ def bars_html(
     "The likeliest actions of each agent, and which one was played"
     step = scene.step
     names = trace.world.action_names
-    played = int(trace.episode.action[step]) if step < len(trace.episode) else -1
+    own_action = int(trace.episode.action[step]) if step < len(trace.episode) else -1
     policies = []  # of each agent: probabilities now and of the unedited state, colour, style of a stale one
-    for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
+    for r, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
         if answer.probs is not None:
-            before = answer.probs if reading.probs is None or answer.stale else reading.probs[step]
+            before = answer.probs if r.probs is None or answer.stale else r.probs[step]
             policies.append((answer.probs, before, colour, ";opacity:.35" * answer.stale))
     if not policies:
-        chance = np.exp(trace.episode.log_prob[step]) if played >= 0 else 0
-        text = f"played {plain(names[played])} with probability {chance:.0%} " if played >= 0 else ""
+        chance = np.exp(trace.episode.log_prob[step]) if own_action >= 0 else 0
+        text = f"played {plain(names[own_action])} with probability {chance:.0%} " if own_action >= 0 else ""
         return tag("div", text, tag("i", "give an agent to see its policy"), class_="craftax-bars")
     best = np.argsort(-policies[0][0], kind="stable")[:top]
-    rows = [_action_row(plain(names[a]) + " ◂" * bool(a == played), a, policies) for a in best]
+    rows = [_action_row(plain(names[a]) + " ◂" * bool(a == own_action), a, policies) for a in best]
     return tag("table", rows, class_="craftax-bars", title="◂ was played")
 
 # %% ../../nbs/widgets/panels.ipynb #04dd5a08
@@ -256,19 +256,20 @@ def _lines(trace: Trace) -> tuple[Markup, float, float, float]:
     curves = [(trace.return_to_go, RETURN, "4 2")]
     curves += [(r.value, colour, None) for r, colour in zip(trace.readings, AGENTS, strict=False)]
     every = np.concatenate([[0.0], *(x[np.isfinite(x)] for x, _, _ in curves)])
-    low, high = float(every.min()), float(max(every.max(), every.min() + 1e-6))
+    low = float(every.min())
+    high = float(max(every.max(), every.min() + 1e-6))
     y = lambda value: 6 + (HIGH - 14) * (high - value) / (high - low)
     steps = np.unique(np.linspace(0, len(trace) - 1, min(len(trace), 1200)).astype(int))
     svg = []
     for x, colour, dash in curves:
         points = " ".join(f"{x_of(trace, s):.1f},{y(float(x[s])):.1f}" for s in steps if np.isfinite(x[s]))
-        look = {"fill": "none", "stroke": colour, "stroke_width": 1.5, "stroke_dasharray": dash}
-        svg.append(tag("polyline", points=points, **look))
+        style = {"fill": "none", "stroke": colour, "stroke_width": 1.5, "stroke_dasharray": dash}
+        svg.append(tag("polyline", points=points, **style))
     cuts = [(v, colour) for v, colour in zip(trace.cut_values, AGENTS, strict=False) if np.isfinite(v)]
     svg += [_rhombus(x_of(trace, len(trace) - 1), y(v), colour) for v, colour in cuts]
     return tag("", svg), high, low, y(0)
 
-
+# %% ../../nbs/widgets/panels.ipynb #d3f217dd
 def _rhombus(x: float, y: float, colour: str) -> Markup:
     "The mark of V at a cut"
     points = f"{x:.1f},{y - 6:.1f} {x + 5:.1f},{y:.1f} {x:.1f},{y + 6:.1f} {x - 5:.1f},{y:.1f}"
@@ -314,8 +315,8 @@ def timeline_html(
     style = "font-family:sans-serif;display:block"
     at = {"x1": 42, "x2": WIDE - 10, "y1": f"{zero:.1f}", "y2": f"{zero:.1f}"}
     axis = tag("line", **at, stroke="currentColor", opacity=0.3)
-    look = {"stroke": "currentColor", "stroke_width": 1.3, "opacity": 0.75}
-    cursor = tag("line", class_="cursor", y1=2, y2=HIGH, **look)
+    line = {"stroke": "currentColor", "stroke_width": 1.3, "opacity": 0.75}
+    cursor = tag("line", class_="cursor", y1=2, y2=HIGH, **line)
     inside = axis, lines, _achievements(trace), label(12, high), label(HIGH - 6, low), cursor
     box = f"0 0 {WIDE} {height}"
     return tag("svg", inside, viewBox=box, width="100%", style=style, class_="craftax-timeline")

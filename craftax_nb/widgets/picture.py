@@ -48,22 +48,22 @@ def picture(
 # %% ../../nbs/widgets/picture.ipynb #5c4969b1
 def _draw_policy(axes, trace: Trace, scene: Scene, top: int = 8) -> None:
     "The likeliest actions as bars"
-    known = [
+    policies = [
         (answer.probs, r.name, colour, 0.35 if answer.stale else 1)
         for r, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False)
         if answer.probs is not None
     ]
-    if not known:
+    if not policies:
         axes.axis("off")
         return
-    best = np.argsort(-known[0][0], kind="stable")[:top][::-1]
-    played = int(trace.episode.action[scene.step]) if scene.step < len(trace.episode) else -1
-    height = 0.75 / len(known)
+    best = np.argsort(-policies[0][0], kind="stable")[:top][::-1]
+    own_action = int(trace.episode.action[scene.step]) if scene.step < len(trace.episode) else -1
+    height = 0.75 / len(policies)
     at = np.arange(top)
-    for i, (probs, name, colour, alpha) in enumerate(known):
-        y = at + height * (len(known) / 2 - 0.5 - i)
+    for i, (probs, name, colour, alpha) in enumerate(policies):
+        y = at + height * (len(policies) / 2 - 0.5 - i)
         axes.barh(y, probs[best], height, color=colour, label=name, alpha=alpha)
-    axes.set_yticks(at, [plain(trace.world.action_names[a]) + (" (played)" if a == played else "") for a in best])
+    axes.set_yticks(at, [plain(trace.world.action_names[a]) + (" (played)" if a == own_action else "") for a in best])
     axes.set_title("policy", fontsize=8, loc="left")
 
 # %% ../../nbs/widgets/picture.ipynb #84ee2750
@@ -72,10 +72,10 @@ def _draw_values(axes, trace: Trace, scene: Scene) -> None:
     to_go = f"return-to-go (rewards only), discount {trace.gamma:g}"
     axes.plot(trace.return_to_go, color=RETURN, ls="--", lw=1, label=to_go)
     texts = []
-    for reading, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
-        axes.plot(reading.value, color=colour, lw=1.2, label=f"V, {reading.name}")
+    for r, answer, colour in zip(trace.readings, scene.answers, AGENTS, strict=False):
+        axes.plot(r.value, color=colour, lw=1.2, label=f"V, {r.name}")
         axes.plot(scene.step, answer.value, "o", color=colour, ms=5, alpha=0.35 if answer.stale else 1)
-        change = f" ({answer.value - reading.value[scene.step]:+.2f})" if scene.edits else ""
+        change = f" ({answer.value - r.value[scene.step]:+.2f})" if scene.edits else ""
         texts.append(f"hidden state {answer.source}" if answer.stale else f"{answer.value:.2f}{change}")
     name = "V where the episode was cut"
     for value, colour in zip(trace.cut_values, AGENTS, strict=False):
@@ -106,7 +106,7 @@ def steps_table(trace: Trace) -> pd.DataFrame:
     }
     last = pd.DataFrame({"step": [len(e)]})
     table = pd.concat([pd.DataFrame(columns), last], ignore_index=True)
-    values = {f"V {reading.name}": reading.value for reading in trace.readings}
+    values = {f"V {r.name}": r.value for r in trace.readings}
     return table.assign(return_to_go=trace.return_to_go, **values, text=trace.texts)
 
 # %% ../../nbs/widgets/picture.ipynb #a082b31b
@@ -117,7 +117,7 @@ def state_table(
     "One row an agent and action: probability and V at the state (NaN where they are stale), and at the unedited one"
     rows = []
     for r, answer in zip(trace.readings, scene.answers, strict=False):
-        about = {
+        columns = {
             "step": scene.step,
             "edits": "; ".join(scene.edits),
             "agent": r.name,
@@ -128,5 +128,5 @@ def state_table(
         was = r.probs[scene.step] if r.probs is not None else np.full(len(trace.world.action_names), np.nan)
         for a, name in enumerate(trace.world.action_names):
             probability = np.nan if answer.probs is None or answer.stale else float(answer.probs[a])
-            rows.append({**about, "action": name, "probability": probability, "probability_unedited": float(was[a])})
+            rows.append({**columns, "action": name, "probability": probability, "probability_unedited": float(was[a])})
     return pd.DataFrame(rows)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -42,7 +43,17 @@ from ..world.draw import draw, png
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['PromptDesk', 'desk_picture']
+__all__ = ['DeskOptions', 'PromptDesk', 'desk_picture']
+
+# %% ../../nbs/widgets/prompts.ipynb #3651d773
+@dataclass(frozen=True)
+class DeskOptions:
+    "The observation's format, the folders, and the length of an answer"
+
+    text_format: str = "filtered"  # filtered, full or nearest
+    folder: str | Path = "runs/prompts"  # where new versions go
+    suite: str | Path = "runs/suites/inspector"  # states that the inspector saved; may be missing
+    answer_tokens: int = 32
 
 # %% ../../nbs/widgets/prompts.ipynb #7d88a91d
 class PromptDesk(widgets.VBox):
@@ -54,20 +65,15 @@ class PromptDesk(widgets.VBox):
         engine: Engine,
         recipe: Recipe | None = None,  # whose hidden state the shift is measured from; None: no shift
         prompt: str = "play-1",  # the version to begin with: of `play_prompts`, of `prompt_versions`, or a .md file
-        text_format: str = "filtered",  # filtered, full or nearest
-        folder: str | Path = "runs/prompts",  # where new versions go
-        suite: str | Path = "runs/suites/inspector",  # states that the inspector saved; may be missing
-        answer_tokens: int = 32,
+        **options,  # fields of `DeskOptions`
     ):
+        self.options = DeskOptions(**options)
         self.dataset = dataset
         self.engine = engine
         self.recipe = recipe
-        self.text_format = text_format
         self.world = World(dataset.env_name)
-        self.folder = folder
-        self.answer_tokens = answer_tokens
         self.golden = golden_states(dataset)
-        self.saved = _saved_states(suite, dataset)
+        self.saved = _saved_states(self.options.suite, dataset)
         self.shift = None
         self.answer = None
         self.quiet = False
@@ -115,8 +121,8 @@ def _panels(self: PromptDesk, prompt: str) -> widgets.Widget:
     "The tabs, and below them the model's answer"
     self.editor = Editor(self.dataset.spec, self._edited)
     self.tabs = widgets.Tab([self._texts(prompt), self.editor, self._versions()], titles=["prompt", "edit", "kept"])
-    self.note, self.answered, self.bars, self.moved = (widgets.HTML(layout=FULL_WIDTH) for _ in range(4))
-    box = widgets.VBox([self.tabs, self.note, self.answered, self.bars, self.moved])
+    self.note, self.answer_box, self.bars, self.shift_box = (widgets.HTML(layout=FULL_WIDTH) for _ in range(4))
+    box = widgets.VBox([self.tabs, self.note, self.answer_box, self.bars, self.shift_box])
     box.add_class("craftax-panels")
     return box
 
@@ -148,10 +154,10 @@ def _versions(self: PromptDesk) -> widgets.Widget:
     self.name = widgets.Text(description="name", placeholder="for example: play-2", style={"description_width": "54px"})
     self.keep_button = widgets.Button(description="keep as a version", layout={"width": "150px"})
     self.try_button = widgets.Button(description=f"try on {len(self.golden)} states", layout={"width": "150px"})
-    self.kept = widgets.HTML(layout=FULL_WIDTH)
+    self.report_box = widgets.HTML(layout=FULL_WIDTH)
     self.table = widgets.HTML(layout=FULL_WIDTH)
     buttons = widgets.HBox([self.keep_button, self.try_button], layout={"flex_flow": "row wrap"})
-    return widgets.VBox([self.name, buttons, self.kept, self.table])
+    return widgets.VBox([self.name, buttons, self.report_box, self.table])
 
 # %% ../../nbs/widgets/prompts.ipynb #c1cb638b
 @patch
@@ -161,7 +167,11 @@ def _connect(self: PromptDesk) -> None:
     self.step.observe(lambda _: self.quiet or self._show(), "value")
     self.version.observe(lambda _: self._load_version(), "value")
     self.own_text.on_click(lambda _: self._describe())
-    for button, act in ((self.ask_button, self.ask), (self.keep_button, self.keep), (self.try_button, self.try_states)):
+    for button, act in (
+        (self.ask_button, self.ask_model),
+        (self.keep_button, self.keep),
+        (self.try_button, self.try_states),
+    ):
         button.on_click(lambda _, act=act: self._try(act))
     rows, columns = self.dataset.spec.map_shape
     self.board.on_tile(
@@ -222,12 +232,12 @@ def _edited(self: PromptDesk) -> None:
 @patch
 def _describe(self: PromptDesk) -> None:
     "Writes the state's own text into the box, and takes the last answer away"
-    self.observation.value = observation_texts(self.editing.codes[None], self.text_format)[0]
+    self.observation.value = observation_texts(self.editing.codes[None], self.options.text_format)[0]
     self.answer = None
     edits = f"edited: {'; '.join(self.editing.edits)}" if self.editing.edits else ""
     recorded = f"recorded action: {self.state.action.replace('_', ' ')}" if self.state.action else ""
     self.note.value = tag("div", ". ".join(filter(None, [recorded, edits])), class_="craftax-status")
-    self.answered.value = self.bars.value = self.moved.value = ""
+    self.answer_box.value = self.bars.value = self.shift_box.value = ""
 
 # %% ../../nbs/widgets/prompts.ipynb #a62ca134
 @patch
@@ -253,30 +263,30 @@ def _version_text(self: PromptDesk, version: str) -> str:
 @patch
 def _filled(self: PromptDesk, text: str) -> str:
     "A system text as the model reads it"
-    return fill_prompt(text, self.world, self.text_format, self.choice.value)
+    return fill_prompt(text, self.world, self.options.text_format, self.choice.value)
 
 # %% ../../nbs/widgets/prompts.ipynb #9393d04a
 @patch
 def _ask(self: PromptDesk, system: str, observation: str) -> PromptAnswer:
     "Asks the language model once"
-    settings = (self.text_format, self.choice.value, self.answer_tokens)
+    settings = (self.options.text_format, self.choice.value, self.options.answer_tokens)
     return ask_prompt(self.engine, self.world, system, observation, *settings)
 
 # %% ../../nbs/widgets/prompts.ipynb #65bbeaca
 @patch
-def ask(self: PromptDesk) -> None:
+def ask_model(self: PromptDesk) -> None:
     "Asks about the texts in the boxes, and shows the answer, the scores and the shift"
-    self.answered.value = tag("i", f"{self.engine.name} reads ...")
+    self.answer_box.value = tag("i", f"{self.engine.name} reads ...")
     self.answer = self._ask(self.system.value, self.observation.value)
-    self.answered.value = self._answer_html(self.answer)
+    self.answer_box.value = self._answer_html(self.answer)
     self.bars.value = self._bars_html(self.answer)
-    self.moved.value = self._shift_html()
+    self.shift_box.value = self._shift_html()
 
 # %% ../../nbs/widgets/prompts.ipynb #15a75625
 @patch
 def _answer_html(self: PromptDesk, answer: PromptAnswer) -> Markup:
     "The model's written answer, and the action that is read from it"
-    words = action_words(self.world, self.text_format)
+    words = action_words(self.world, self.options.text_format)
     read = f"read as: {words[answer.action]}" if answer.action >= 0 else f"can't be read: {answer.failure}"
     text = tag("span", answer.text.strip() or "(nothing)", class_="craftax-written")
     return tag("div", tag("b", "answer "), text, tag("div", read, style="opacity:.75"), class_="craftax-values")
@@ -311,8 +321,8 @@ def _shift_html(self: PromptDesk) -> Markup | str:
     except EngineError as e:
         return tag("i", str(e))
     text = ", ".join(f"{name} {share:.3g}" for name, share in shares.items())
-    about = f"recipe {self.recipe.prompt}, {self.recipe.text_format} text, of the unedited state"
-    title = f"squared distance from the hidden state of {about}, as a share of the variance over the kept states"
+    origin = f"recipe {self.recipe.prompt}, {self.recipe.text_format} text, of the unedited state"
+    title = f"squared distance from the hidden state of {origin}, as a share of the variance over the kept states"
     return tag("div", tag("b", "hidden state moved "), text, class_="craftax-shift", title=title)
 
 # %% ../../nbs/widgets/prompts.ipynb #82a8a319
@@ -334,34 +344,34 @@ def keep(self: PromptDesk) -> None:
     "Writes the system text into a new file, which becomes the version that is shown"
     if not (name := self.name.value.strip().removesuffix(".md")):
         raise ValueError("name is empty: give the new version a name, for example play-2")
-    file = show_path(new_prompt(resolve(self.folder) / f"{name}.md", self.system.value))
+    file = show_path(new_prompt(resolve(self.options.folder) / f"{name}.md", self.system.value))
     text = self.system.value
     self.version.options = (*self.version.options, file)
     self.version.value = file
     self.system.value = text
     use = f"wrote {file}; play with it: papermill nbs/play_llm.ipynb runs/out.ipynb -p prompt {file}"
-    self.kept.value = tag("div", use)
+    self.report_box.value = tag("div", use)
 
 # %% ../../nbs/widgets/prompts.ipynb #00c8af29
 @patch
 def try_states(self: PromptDesk) -> None:
     "Asks about the kept states with the system text in the box, and with the version it began from"
-    texts = observation_texts(np.stack([state.codes for state in self.golden]), self.text_format)
+    texts = observation_texts(np.stack([state.codes for state in self.golden]), self.options.text_format)
     before = self._version_text(self.version.value)
     total = 2 * len(texts)
 
-    def each(done):
-        self.kept.value = tag("i", f"{done} of {total} answers")
+    def each(count):
+        self.report_box.value = tag("i", f"{count} of {total} answers")
 
     table = compare_prompts(self._ask, self.golden, texts, self.system.value, before, self.world, each)
     self.comparison = table
     note = ""
     if self.system.value == before:
         note = f" The text is that of {self.version.value}, so nothing can have changed."
-    self.kept.value = tag("div", comparison_sentence(table) + note, class_="craftax-compared")
+    self.report_box.value = tag("div", comparison_sentence(table) + note, class_="craftax-compared")
     rounded = table.round(3).drop(columns="readable").rename(columns=lambda name: name.replace("p(recorded)", "p"))
-    look = dict(class_="craftax-states", style="font-size:11px;overflow-wrap:normal")
-    self.table.value = tag("div", frame_html(rounded, index=False), title="p: of the recorded action", **look)
+    style = dict(class_="craftax-states", style="font-size:11px;overflow-wrap:normal")
+    self.table.value = tag("div", frame_html(rounded, index=False), title="p: of the recorded action", **style)
 
 # %% ../../nbs/widgets/prompts.ipynb #9988b8c9
 def desk_picture(desk: PromptDesk):  # a matplotlib figure
@@ -373,8 +383,8 @@ def desk_picture(desk: PromptDesk):  # a matplotlib figure
     axes[0].imshow(draw(desk.editing.codes, 24), interpolation="nearest")
     wrap = lambda text, lines: "\n".join(textwrap.wrap(text, 70)[:lines])
     system, observation = (wrap(x.value, lines) for x, lines in ((desk.system, 12), (desk.observation, 8)))
-    written = desk.answer.text.strip()[:200] if desk.answer else ""
-    text = f"{system}\n\n{observation}\n\nanswer: {wrap(written, 3)}"
+    answer = desk.answer.text.strip()[:200] if desk.answer else ""
+    text = f"{system}\n\n{observation}\n\nanswer: {wrap(answer, 3)}"
     axes[1].text(0, 1, text, va="top", fontsize=8, linespacing=1.4, transform=axes[1].transAxes)
     for side in axes[:2]:
         side.axis("off")

@@ -14,6 +14,7 @@ class InspectSettings(JobSettings):
     "The parameters of inspect; with the preset `debug` its agent needs no language model"
 
     job = "inspect"
+    often = "data checkpoint episode step gamma run_dir"
     data: str = DATA
     checkpoint: str = parameter(
         "sample/ppo, sample/awr_augmented",

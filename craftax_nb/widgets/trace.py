@@ -104,20 +104,20 @@ def episode_labels(
     last = np.where(last < 0, int(np.flatnonzero(last >= 0)[0]), last)
     return np.asarray(labels.hidden[rows[last]], np.float32), label_ages(last, agent.recipe.cadence)
 
-
+# %% ../../nbs/widgets/trace.ipynb #a86abfe9
 def label_ages(
-    rows: np.ndarray,  # (n,) int, the step whose label each state of an episode takes
+    source_step: np.ndarray,  # (n,) int, the step whose label each state of an episode takes
     cadence: Cadence,  # of the recipe: which steps are labelled (`lm.cadence`); the steps after share that label
 ) -> np.ndarray:  # (n,) int, steps
-    "How long before each state the text of its label was seen"
-    return np.arange(len(rows)) - (rows - rows % spacing(cadence))
+    "How many steps before each state its label was made"
+    return np.arange(len(source_step)) - (source_step - source_step % spacing(cadence))
 
 # %% ../../nbs/widgets/trace.ipynb #323a7f78
 def mean_hidden(
     agent: Agent | None,
     n: int,  # states
 ) -> Aged | None:  # (n, hidden_dim) and (n,); None for an agent that reads none
-    "The mean of an agent's training labels, which says nothing about a state, once for each of `n` states"
+    "The mean of an agent's training labels, which carries no information, once for each of `n` states"
     if agent is None or not agent.spec.hidden_dim:
         return None
     return Aged(np.tile(np.asarray(agent.hidden_mean, np.float32), (n, 1)), np.zeros(n, np.int32))
@@ -176,10 +176,10 @@ def read(
 def _read_without(agent: Agent, episode: Episode, lacking: str) -> Reading:
     "The reading of an augmented agent without recorded hidden states: no values, memories of the observations alone"
     n = len(episode) + 1
-    known = dict(lacking=lacking, actions=episode.action)
+    fields = dict(lacking=lacking, actions=episode.action)
     if agent.initial(1) is not None:
-        known["memories"] = evaluate(agent, episode.codes, mean_hidden(agent, n).vector, None, episode.action)[2]
-    return Reading(name_of(agent), agent, np.full(n, np.nan, np.float32), **known)
+        fields["memories"] = evaluate(agent, episode.codes, mean_hidden(agent, n).vector, None, episode.action)[2]
+    return Reading(name_of(agent), agent, np.full(n, np.nan, np.float32), **fields)
 
 # %% ../../nbs/widgets/trace.ipynb #a476efd5
 @dataclass(frozen=True, eq=False)
@@ -210,7 +210,7 @@ class Trace:
         return [] if self.episode.terminated[-1] else [float(r.value[-1]) for r in self.readings]
 
     def check(self, step: int) -> int:
-        "The step itself; ValueError, which says what steps there are, for one outside the episode"
+        "The step itself; ValueError, which names the range, for one outside the episode"
         if not 0 <= step < len(self):
             raise ValueError(f"step {step} of {self.title}, which has states 0 to {len(self) - 1}")
         return step
@@ -252,7 +252,7 @@ def shown_discount(
     "The discount of the return-to-go: by default that of the first agent's values, which are compared with it"
     return gamma or (agents[0].gamma if len(agents) else 0.99)
 
-
+# %% ../../nbs/widgets/trace.ipynb #e426aaeb
 def trace_episode(
     dataset: Dataset,
     number: int,  # the episode
@@ -286,31 +286,31 @@ def judge(
     age: int = 0,  # steps since that hidden state was computed
 ) -> tuple[np.ndarray, float]:  # policy (actions,), V
     "Policy and V for a state in the place of a step, with the memory of the steps before; ValueError without an agent"
-    reading = trace.readings[which]
-    if reading.agent is None:
+    view = trace.readings[which]
+    if view.agent is None:
         raise ValueError("there is no agent to ask: give the inspector a checkpoint")
-    if bool(reading.agent.spec.hidden_dim) != (hidden is not None):
+    if bool(view.agent.spec.hidden_dim) != (hidden is not None):
         needs = "hidden states: give one" if hidden is None else "no hidden states: give none"
-        raise ValueError(f"{reading.name} reads {needs}")
+        raise ValueError(f"{view.name} reads {needs}")
     hidden = None if hidden is None else Aged(np.asarray(hidden, np.float32)[None], np.array([age], np.int32))
-    if reading.memories:
-        probs, value = _judge_with_memory(trace, reading, step, codes, hidden)
+    if view.memories:
+        probs, value = _judge_with_memory(trace, view, step, codes, hidden)
         return np.asarray(probs), float(value)
-    probs, value = _apply(reading.agent, codes[None], hidden)
+    probs, value = _apply(view.agent, codes[None], hidden)
     return np.asarray(probs[0]), float(value[0])
 
 # %% ../../nbs/widgets/trace.ipynb #ec4c8215
-def _judge_with_memory(trace: Trace, reading: Reading, step: int, codes: np.ndarray, hidden: Aged | None):
+def _judge_with_memory(trace: Trace, view: Reading, step: int, codes: np.ndarray, hidden: Aged | None):
     "Policy and V of a recurrent agent, which is carried from its block's beginning up to the step"
     start = step - step % BLOCK_SIZE
     if hidden is not None:
-        before = reading.aged(start, step)
+        before = view.aged(start, step)
         hidden = _padded(Aged(*(np.concatenate(pair) for pair in zip(before, hidden, strict=True))))
     block = _padded(np.concatenate([trace.episode.codes[start:step], codes[None]]))
-    memory = reading.memories[start // BLOCK_SIZE]
+    memory = view.memories[start // BLOCK_SIZE]
     first = np.arange(BLOCK_SIZE) + start == 0
     actions = _padded(_for_states(trace.episode.action[start:step], step + 1 - start))
-    *out, _ = _apply_along(reading.agent, block, hidden, actions, memory, first)
+    *out, _ = _apply_along(view.agent, block, hidden, actions, memory, first)
     return _row(out, step - start)
 
 # %% ../../nbs/widgets/trace.ipynb #0d5a98c8
@@ -319,18 +319,24 @@ def _remember(agent: Agent, codes, hidden, memory, first, action):
     "The memory after one state and the action that was taken in it"
     return with_action(agent.apply(codes, hidden, memory, first)[2], action)
 
-
+# %% ../../nbs/widgets/trace.ipynb #7f079987
 def memory_before(
-    reading: Reading,  # of an agent
+    view: Reading,  # of an agent
     codes: np.ndarray,  # (T + 1, width) uint8, of the episode
     step: int,
 ):  # as `agent.initial(1)` gives it, None for a net without memory
     "The memory of a recurrent agent before a step of the episode"
-    if not reading.memories:
+    if not view.memories:
         return None
     start = step - step % BLOCK_SIZE
-    memory = reading.memories[start // BLOCK_SIZE]
+    memory = view.memories[start // BLOCK_SIZE]
     for t in range(start, step):
-        seen = codes[t : t + 1], reading.aged(t, t + 1), memory, np.array([t == 0]), _for_states(reading.actions[t:], 1)
-        memory = _remember(reading.agent, *seen)
+        inputs = (
+            codes[t : t + 1],
+            view.aged(t, t + 1),
+            memory,
+            np.array([t == 0]),
+            _for_states(view.actions[t:], 1),
+        )
+        memory = _remember(view.agent, *inputs)
     return memory

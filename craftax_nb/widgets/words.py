@@ -26,7 +26,7 @@ from .trace import Trace
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['HIDDEN_CHOICES', 'Held', 'text_of', 'past_of', 'Words']
+__all__ = ['HIDDEN_CHOICES', 'HiddenChoice', 'text_of', 'past_of', 'Words']
 
 # %% ../../nbs/widgets/words.ipynb #05cd4cd1
 HIDDEN_CHOICES = {
@@ -40,7 +40,7 @@ HIDDEN_CHOICES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class HiddenChoice:
     "The hidden state that an agent reads now"
 
     vector: np.ndarray | None  # (hidden_dim,) float32; None for a plain agent
@@ -56,13 +56,13 @@ def text_of(
     codes: np.ndarray,  # (width,) uint8, in the place of that step's
     recipe: Recipe | None,  # of the agent; None for a plain one
 ) -> str:
-    "The text that the language model reads about a state at a step, with the states before it if the recipe says so"
+    "The text that the language model reads about a state at a step, with earlier states if the recipe has a history"
     if recipe is None:
         return describe(codes)
     past = past_of(trace, step, recipe.history)[:, None] if recipe.history else None
     return observation_texts(codes[None], recipe.text_format, past)[0]
 
-
+# %% ../../nbs/widgets/words.ipynb #2fd0f7bd
 def past_of(trace: Trace, step: int, history: int) -> np.ndarray:  # (history, width) uint8, oldest first
     "The states before a step, zeros where the episode hadn't begun"
     codes = trace.episode.codes
@@ -75,12 +75,12 @@ class Words(widgets.VBox):
 
     def __init__(
         self,
-        changed: Callable,  # () -> None, when the agents read another hidden state
+        on_change: Callable,  # () -> None, when the agents read another hidden state
         make_labeller: Callable[[Recipe], Labeller] = load_labeller,
     ):
-        self.changed = changed
+        self.on_change = on_change
         self.embedder = Embedder(self._arrived, make_labeller)
-        self.asked = {}  # recipe's hash -> the text that the person asked about
+        self.queries = {}  # recipe's hash -> the text that the person asked about
         self.typed = False  # whether the text in the box was typed, and is not the state's own
         self.quiet = False  # whether controls change because the program sets them, not a person
         self.menu = widgets.ToggleButtons(
@@ -91,13 +91,13 @@ class Words(widgets.VBox):
         self.embed = widgets.Button(description="embed this text", tooltip=tooltip, layout={"width": "130px"})
         self.restore = widgets.Button(description="the state's own text", layout={"width": "150px"})
         self.note = widgets.HTML()
-        self.about = widgets.HTML()
+        self.recipe_note = widgets.HTML()
         title = widgets.HTML(tag("b", "hidden state"))
         buttons = widgets.HBox([self.embed, self.restore])
-        super().__init__([title, self.menu, self.area, buttons, self.note, self.about])
+        super().__init__([title, self.menu, self.area, buttons, self.note, self.recipe_note])
         self.menu.observe(lambda _: self._choose(), "value")
         self.area.observe(lambda _: self._typed(), "value")
-        self.embed.on_click(lambda _: self.ask())
+        self.embed.on_click(lambda _: self.embed_text())
         self.restore.on_click(lambda _: self.reset())
 
     @property
@@ -111,15 +111,15 @@ def reset(self: Words) -> None:
     "Shows the state's own text again"
     self.typed = False
     self.show(self.trace, self.step, self.codes, False)
-    self.changed()
+    self.on_change()
 
-
+# %% ../../nbs/widgets/words.ipynb #154fa4a4
 @patch
 def labeller(self: Words, recipe: Recipe) -> SharedLabeller:
     "The labeller of a recipe, loaded when it is first needed"
     return self.embedder.labeller(recipe)
 
-
+# %% ../../nbs/widgets/words.ipynb #7e4b9447
 @patch
 def warm(self: Words) -> None:
     "Loads the language models in the background, so that the first edit doesn't wait for them"
@@ -149,11 +149,11 @@ def show(
     self.quiet = False
     self.area.disabled = recipe is not None and recipe.text_format == "image"
     self.menu.disabled = self.embed.disabled = recipe is None
-    self.about.value = _about_recipe(recipe)
+    self.recipe_note.value = _recipe_line(recipe)
     self._want()
 
-
-def _about_recipe(recipe: Recipe | None) -> Markup:
+# %% ../../nbs/widgets/words.ipynb #bb1df3d2
+def _recipe_line(recipe: Recipe | None) -> Markup:
     "One line about a recipe"
     if recipe is None:
         return tag("i", "these agents read no text: choose one with language to see what its hidden state does")
@@ -177,19 +177,19 @@ def _choose(self: Words) -> None:
     if self.quiet:
         return
     if self.menu.value == "text":
-        self.ask()
+        self.embed_text()
     else:
         self._want()
-        self.changed()
+        self.on_change()
 
-
+# %% ../../nbs/widgets/words.ipynb #91962c28
 @patch
-def ask(self: Words) -> None:
+def embed_text(self: Words) -> None:
     "Has the text in the box embedded for each agent that reads hidden states"
     self.embedder.retry()
     for recipe in [self.trace.readings[i].agent.recipe for i in self.reading_agents]:
         own_text = text_of(self.trace, self.step, self.codes, recipe)
-        self.asked[recipe.hash] = self.area.value if self.typed else own_text
+        self.queries[recipe.hash] = self.area.value if self.typed else own_text
     self.quiet = True
     self.menu.value = "text"
     self.quiet = False
@@ -203,26 +203,26 @@ def needs(
     which: int,  # of the readings, of an agent that reads hidden states
 ) -> list[str]:  # the first is the text whose hidden state the agent reads
     "Texts that must be embedded for an agent's answers"
-    reading = self.trace.readings[which]
+    view = self.trace.readings[which]
     choice = self.menu.value
-    recipe = reading.agent.recipe
+    recipe = view.agent.recipe
     recorded_codes = self.trace.episode.codes
-    is_recorded = reading.hidden is not None
+    is_recorded = view.hidden is not None
     if choice == "text":
-        return [self.asked[recipe.hash]]
+        return [self.queries[recipe.hash]]
     if choice == "garbage":
         return [GARBAGE]
     if choice == "shuffled" and not is_recorded:
         return [text_of(self.trace, self.other, recorded_codes[self.other], recipe)]
     if choice == "own" and (self.edited or not is_recorded):
         texts = [text_of(self.trace, self.step, self.codes, recipe)]
-        recorded_is_old = not is_recorded or reading.ages is None or reading.ages[self.step]
+        recorded_is_old = not is_recorded or view.ages is None or view.ages[self.step]
         if self.edited and recorded_is_old:
             texts.append(text_of(self.trace, self.step, recorded_codes[self.step], recipe))
         return texts
     return []
 
-
+# %% ../../nbs/widgets/words.ipynb #98bd1afd
 @patch(as_prop=True)
 def other(self: Words) -> int:
     "The step half an episode away"
@@ -236,46 +236,46 @@ def _want(self: Words, last: Sequence[tuple[Recipe, str]] = ()) -> None:
     in_turn = zip_longest(*([(recipe, text) for text in self.needs(i)] for i, recipe in recipes.items()))
     self.embedder.want([*(x for row in in_turn for x in row if x), *last])
 
-
+# %% ../../nbs/widgets/words.ipynb #b9bc484c
 @patch
 def _arrived(self: Words) -> None:
     "Called when a text was embedded, or couldn't be: shows errors, and has the agents' answers made again"
     errors = [note for i in self.reading_agents if (note := self.hidden_state(i).note)]
     self.note.value = tag("", [tag("div", note) for note in dict.fromkeys(errors)])
-    self.changed()
+    self.on_change()
 
 # %% ../../nbs/widgets/words.ipynb #c34b51a6
 @patch
 def hidden_state(
     self: Words,
     which: int,  # of the readings
-) -> Held:
+) -> HiddenChoice:
     "The hidden state that an agent reads now"
-    reading = self.trace.readings[which]
+    view = self.trace.readings[which]
     choice = self.menu.value
     if which not in self.reading_agents:
-        return Held(None)
+        return HiddenChoice(None)
     if choice == "zero":
-        return Held(np.asarray(reading.agent.hidden_mean, np.float32), "zero: the mean of all")
-    if choice == "shuffled" and reading.hidden is not None:
-        return Held(reading.hidden[self.other], f"of step {self.other}")
+        return HiddenChoice(np.asarray(view.agent.hidden_mean, np.float32), "zero: the mean of all")
+    if choice == "shuffled" and view.hidden is not None:
+        return HiddenChoice(view.hidden[self.other], f"of step {self.other}")
     needs = self.needs(which)
     return self._embedded(which, needs[0]) if needs else self._recorded(which)
 
-
+# %% ../../nbs/widgets/words.ipynb #68a349e3
 @patch
-def _recorded(self: Words, which: int, note: str = "") -> Held:
+def _recorded(self: Words, which: int, note: str = "") -> HiddenChoice:
     "The hidden state of the step in the data, which is stale after an edit; where there is none, the mean of all"
-    reading = self.trace.readings[which]
-    if reading.hidden is None:
-        return Held(np.asarray(reading.agent.hidden_mean, np.float32), "zero, for none is recorded", True, note)
-    held = self.before(which)
-    about = "of the unedited state" if self.edited else held.source
-    return Held(held.vector, about, self.edited or bool(note), note, held.age)
+    view = self.trace.readings[which]
+    if view.hidden is None:
+        return HiddenChoice(np.asarray(view.agent.hidden_mean, np.float32), "zero, for none is recorded", True, note)
+    recorded = self.before(which)
+    source = "of the unedited state" if self.edited else recorded.source
+    return HiddenChoice(recorded.vector, source, self.edited or bool(note), note, recorded.age)
 
 # %% ../../nbs/widgets/words.ipynb #dd1a71bd
 @patch
-def _embedded(self: Words, which: int, text: str) -> Held:
+def _embedded(self: Words, which: int, text: str) -> HiddenChoice:
     "The hidden state of a text, or, until it is known, the recorded one"
     recipe = self.trace.readings[which].agent.recipe
     choice = self.menu.value
@@ -286,21 +286,23 @@ def _embedded(self: Words, which: int, text: str) -> Held:
     if choice == "text":
         own_text = text_of(self.trace, self.step, self.codes, recipe)
         if text != (self.area.value if self.typed else own_text):
-            return Held(vector, "of an earlier text: embed it again", True)
-        return Held(vector, "of its own text" if text == own_text else "of your text")
-    return Held(vector, {"own": "of its own text", "garbage": "of nonsense"}.get(choice, f"of step {self.other}"))
+            return HiddenChoice(vector, "of an earlier text: embed it again", True)
+        return HiddenChoice(vector, "of its own text" if text == own_text else "of your text")
+    return HiddenChoice(
+        vector, {"own": "of its own text", "garbage": "of nonsense"}.get(choice, f"of step {self.other}")
+    )
 
-
+# %% ../../nbs/widgets/words.ipynb #3fef451b
 @patch
-def before(self: Words, which: int) -> Held:
-    "The hidden state that an agent reads at the unedited state beside an edited one"
-    reading = self.trace.readings[which]
-    if which not in self.reading_agents or reading.hidden is None:
-        return Held(self.unedited(which))
-    age = 0 if reading.ages is None else int(reading.ages[self.step])
-    return Held(reading.hidden[self.step], reading.about_hidden(self.step), age=age)
+def before(self: Words, which: int) -> HiddenChoice:
+    "The hidden state that an agent reads at the unedited state, next to an edited one"
+    view = self.trace.readings[which]
+    if which not in self.reading_agents or view.hidden is None:
+        return HiddenChoice(self.unedited(which))
+    age = 0 if view.ages is None else int(view.ages[self.step])
+    return HiddenChoice(view.hidden[self.step], view.about_hidden(self.step), age=age)
 
-
+# %% ../../nbs/widgets/words.ipynb #3e078127
 @patch
 def unedited(self: Words, which: int) -> np.ndarray | None:  # (hidden_dim,) float32
     "The hidden state of the unedited state's own text, where the state is edited and that is embedded too"
@@ -314,7 +316,7 @@ def aged(
     which: int,  # of the readings
     wait: bool,  # True: wait until all wanted texts are embedded
 ) -> tuple[Aged | None, str]:  # (1, hidden_dim) and (1,), None for a plain agent; which hidden state it is, in words
-    "The hidden state that an agent reads now, with its age, and a few words that say which one it is"
+    "The hidden state that an agent reads now, with its age, and a few words that describe it"
     if wait:
         self.embedder.settle()
     now = self.hidden_state(which)

@@ -16,6 +16,7 @@ class DreamerPlay(JobSettings):
     "Which game train_dreamer plays, how much of it, and with which network"
 
     job = "train_dreamer"
+    often = "env_name size train_ratio steps hidden_states preset"
     uses_jax = True
     env_name: str = parameter(
         "Craftax-Symbolic-v1",
