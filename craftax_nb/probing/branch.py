@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
-from ..play.standing import MidEpisode, clock_of, resume_slots
 from fastcore.basics import patch
 
 from ..lm.cadence import Cadence
@@ -19,6 +18,7 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..play.engine import hidden_of
 from ..play.episodes import EVALUATED, WORLDS_AT_ONCE, EpisodePlayer, episode_keys
+from ..play.mid_episode import MidEpisode, clock_of, resume_slots
 from ..play.questions import SEGMENT, Reader
 from .bases import state_arrays
 from ..world.env import World

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import ipywidgets as widgets
 import numpy as np
-from ..play.standing import MidEpisode
 from fastcore.basics import patch
 from markupsafe import Markup
 
 from ..lm.labeller import Labeller
 from ..lm.recipe import Recipe
+from ..play.mid_episode import MidEpisode
 from ..play.types import Record, to_episode
 from ..probing.branch import PLAY_COLUMNS, Branches, branch
 from ..runs.markup import tag

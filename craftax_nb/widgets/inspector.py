@@ -11,11 +11,11 @@ from pathlib import Path
 
 import ipywidgets as widgets
 import numpy as np
-from ..play.standing import MidEpisode
 from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..nets.agent import Agent
+from ..play.mid_episode import MidEpisode
 from ..play.types import Record, to_episode
 from ..probing.novelty import Novelty
 from ..runs.markup import tag
