@@ -125,7 +125,7 @@ def _prompt(data, args) -> None:
 
 # %% ../../nbs/data/main.ipynb #41339eb1
 def main(argv: list[str] | None = None) -> int:
-    "Does what the command line says; 1, after one sentence, where that isn't possible"
+    "Does what the command line states; 1, after one sentence, where that isn't possible"
     from craftax_nb.data.dataset import load_dataset
 
     args = _parser().parse_args(argv)

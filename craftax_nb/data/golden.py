@@ -141,7 +141,7 @@ def _action_words(
 # %% ../../nbs/data/golden.ipynb #7a99d047
 def few_shot(
     data: Dataset,  # or a view
-    k: int,  # at most so many moments
+    k: int,  # at most this many moments
     text_format: str = "filtered",  # of `world.text.describe`: the recipe's
     actions: int = 5,  # that followed, at most
 ) -> str:

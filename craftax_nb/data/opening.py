@@ -65,7 +65,7 @@ def _open_column(file: Path, kind: type, shape: tuple) -> np.ndarray:
 
 # %% ../../nbs/data/opening.ipynb #bf90f4a3
 def _check_lengths(shard: Path, steps: int, length: np.ndarray) -> None:
-    "DatasetError if an episode has no steps, or if all have another number of steps together than shard.json says"
+    "DatasetError if an episode has no steps, or if all have another number of steps together than shard.json states"
     file = show_path(shard / "length.npy")
     total = int(length.sum(dtype=np.int64))
     if length.min() < 1:

@@ -74,7 +74,7 @@ class EpisodeWriter:
         folder: str | Path,
         world: World,
         policy: dict,  # who plays: job, run, ...; kept in every shard
-        resume_step: int | None = None,  # go on from `commit(resume_step)`
+        resume_step: int | None = None,  # continue from `commit(resume_step)`
     ):
         self.folder = resolve(folder)
         self.world = world
@@ -96,7 +96,7 @@ def add(
     self: EpisodeWriter,
     rollout: dict,  # (steps, envs, …) arrays: codes, next_codes, achievements, first and the columns of an episode
 ) -> None:
-    "Takes a rollout; `first` says where episodes begin, `next_codes` and `achievements` are those before a reset"
+    "Takes a rollout; `first` states where episodes begin, `next_codes` and `achievements` are those before a reset"
     rollout = {name: np.asarray(x) for name, x in rollout.items()}
     first, last = rollout.pop("first"), rollout["terminated"] | rollout["truncated"]
     if self.running is None:
@@ -137,7 +137,7 @@ def _write_ended(self: EpisodeWriter, name: str, step: int) -> None:
 # %% ../../nbs/data/shards.ipynb #e48c3dad
 @patch
 def commit(self: EpisodeWriter, step: int) -> None:
-    "Writes the ended episodes as a shard and the running ones beside it; `step` orders the shards"
+    "Writes the ended episodes as a shard and the running ones next to it; `step` orders the shards"
     self._write_ended(f"shard-{step:09d}", step)
     running = {}
     for env, pieces in enumerate(self.running or []):

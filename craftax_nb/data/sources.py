@@ -84,7 +84,7 @@ def _import(stretches: Iterator, folder, report: ImportReport, craftax_version: 
         writer = ShardsOf(new, report, craftax_version)
         for where, columns in stretches:
             rows = _rows_of(columns, where)
-            report.lost = lost_without(rows, craftax_version)
+            report.losses = lost_without(rows, craftax_version)
             writer.add(cut_episodes(rows, where, report)[0])
         writer.close()
     return Dataset(resolve(folder)), report
@@ -206,7 +206,7 @@ def _hub_tables(source: str) -> Iterator:
 def _table_stretches(tables: Iterator, report: ImportReport) -> Iterator[tuple[str, dict]]:
     """Yields stretches of consecutive steps, each of one episode. In a table with an episode a row, that is a row; in a
     table with a step a row, the steps up to an episode's end, or to where its number changes"""
-    rest: dict[str, np.ndarray] = {}  # steps of an episode that goes on in the next table
+    rest: dict[str, np.ndarray] = {}  # steps of an episode that continues in the next table
     for where, table in tables:
         with opened_source(Path(where)):  # it may be of another shape than a table of steps
             names = known_names(table.column_names, where, report)

@@ -67,11 +67,11 @@ def make_learner(
     try:
         device = pick_device(settings.device)
         batches = Batches(dataset, network_spec(settings, dataset, labels), labels, device, settings.hidden_dropout)
-        episodes, held = split_episodes(dataset.num_episodes, settings.holdout, settings.order_seed)
+        episodes, val_episodes = split_episodes(dataset.num_episodes, settings.holdout, settings.order_seed)
         if choose is not None:
             episodes = choose(dataset, episodes)
         seeds = range(settings.seed, settings.seed + settings.seeds)
-        learner = Learner(algorithm, batches, episodes, held, learner_settings(settings, device), seeds)
+        learner = Learner(algorithm, batches, episodes, val_episodes, learner_settings(settings, device), seeds)
         check_learner(learner, settings.steps, settings.patience)
     except ValueError as e:
         raise ParameterError(f"{run.job}: {e}") from None

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
 
-from ..lm.cadence import ONCE, Cadence
+from ..lm.cadence import ONCE
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .engine import Slots, play_on_host, play_segment, start_slots
@@ -240,15 +240,13 @@ def sample_states(
     steps: int,  # played in each world
     seed: int = 0,
     labeller: Labeller | None = None,  # for an agent that reads hidden states
-    cadence: Cadence = "",  # when it is asked, see `lm.cadence`; "": as in the agent's recipe
-    slots: int = 32,  # worlds at once; as in an evaluation, to share its compilation
     max_batches: int = 16,  # of 32 worlds
 ) -> list:  # states of one environment each, in numpy
     "States after `steps` steps, one a world, of the players who lived that long; ValueError where too few do"
-    reader = Reader(agent, labeller, cadence)
+    reader = Reader(agent, labeller)
     states = []
     for batch in range(max_batches):
-        player = EpisodePlayer(agent, world, seed, -(-WORLDS_AT_ONCE // slots) * slots, reader, EVALUATED)
+        player = EpisodePlayer(agent, world, seed, WORLDS_AT_ONCE, reader, EVALUATED)
         player.start_episodes(WORLDS_AT_ONCE * batch, WORLDS_AT_ONCE * (batch + 1))
         play_steps(player, steps)
         for block in player.active:

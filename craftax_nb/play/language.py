@@ -23,7 +23,7 @@ from .wording import ANSWERS, action_words, make_chat, play_prompt, read_action,
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['Turn', 'LanguagePolicy', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
+__all__ = ['Turn', 'LanguageSettings', 'LanguagePolicy', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
 
 # %% ../../nbs/play/language.ipynb #52cab0f4
 @dataclass
@@ -45,6 +45,18 @@ class Turn:
     tokens: int = 0
     seconds: float = 0.0  # of waiting for the answers, shared among those asked at once
 
+# %% ../../nbs/play/language.ipynb #9bba2651
+@dataclass(frozen=True)
+class LanguageSettings:
+    "What a language model that plays reads of the game, and how it answers"
+
+    text_format: str = "filtered"  # of world.text; "text-image": a picture of the text, for an endpoint
+    prompt: str = "play-1"  # as `play_prompt` takes it
+    history: int = 16  # observations and actions before the present observation
+    temperature: float | None = 1.0  # 0: the likeliest action or token; None: the endpoint's own, or 1
+    answer_tokens: int = 256  # of an answer that is written
+    seed: int = 0  # of the sampling of written answers
+
 # %% ../../nbs/play/language.ipynb #46f25066
 class LanguagePolicy:
     "A policy that asks a language model; LimitReached before a request that could exceed its limit"
@@ -57,31 +69,23 @@ class LanguagePolicy:
         engine,  # of lm.engines
         world: World,
         choice: str = "score",  # score, choose or think
-        text_format: str = "filtered",  # of world.text; "text-image": a picture of the text, for an endpoint
-        prompt: str = "play-1",  # as `play_prompt` takes it
-        history: int = 16,  # observations and actions before the present observation
-        temperature: float | None = 1.0,  # 0: the likeliest action or token; None: the endpoint's own, or 1
-        answer_tokens: int = 256,  # of an answer that is written
-        seed: int = 0,  # of the sampling of written answers
         transcript: Transcript | None = None,  # None: a new one in memory
         limit: Limit | None = None,  # None: no limit
+        **settings,  # fields of `LanguageSettings`
     ):
         self.engine = engine
         self.world = world
         self.choice = choice
-        self.text_format = text_format
-        self.words = action_words(world, text_format)
-        self.system = play_prompt(prompt, world, text_format, choice)
-        self.history = history
-        self.temperature = temperature
-        self.answer_tokens = answer_tokens
-        self.seed = seed
+        self.settings = LanguageSettings(**settings)
+        self.words = action_words(world, self.settings.text_format)
+        self.system = play_prompt(self.settings.prompt, world, self.settings.text_format, choice)
         self.transcript = transcript or Transcript()
         self.limit = limit or Limit()
         self.holds_choices = choice == "choose"  # whether answers are restricted to the actions' names by the engine
         self.warned = False  # whether a warning was printed that an answer isn't among the choices
         self.episodes = None  # (n,) the episode of each row, -1 for a row without one; None: 0, 1, ...
-        self.past, self.steps = {}, {}  # by episode: (observation, answer) pairs; the number of the step
+        self.past = {}  # episode -> (observation, answer) pairs
+        self.steps = {}  # episode -> the number of the step
 
     def initial(self, n: int):
         return None
@@ -102,9 +106,9 @@ def act(self: LanguagePolicy, key, codes, hidden_state, memory, first):
         if turn.log_probs is not None:
             extras["logits"][turn.row] = turn.log_probs
             extras["log_prob"][turn.row] = turn.log_probs[turn.action]
-        if self.history:
+        if self.settings.history:
             pair = turn.observation, self._past_answer(turn)
-            self.past[turn.episode] = [*self.past[turn.episode], pair][-self.history :]
+            self.past[turn.episode] = [*self.past[turn.episode], pair][-self.settings.history :]
         self.steps[turn.episode] += 1
     return action, extras, memory
 
@@ -122,7 +126,7 @@ def _turns(self: LanguagePolicy, codes: np.ndarray, first: np.ndarray) -> list[T
     episodes = np.arange(len(codes)) if self.episodes is None else self.episodes
     rows = np.flatnonzero(episodes >= 0)
     turns = []
-    for row, text in zip(rows.tolist(), observation_texts(codes[rows], self.text_format)):
+    for row, text in zip(rows.tolist(), observation_texts(codes[rows], self.settings.text_format)):
         episode = int(episodes[row])
         if first[row] or episode not in self.past:
             self.past[episode] = []
@@ -232,11 +236,11 @@ def _score(self: LanguagePolicy, turns: list[Turn], key, n: int) -> None:
     scored = []
     for turn, score in zip(turns, arrived):
         if score:
-            logits[turn.row] = score.log_likelihoods / (self.temperature or 1)
+            logits[turn.row] = score.log_likelihoods / (self.settings.temperature or 1)
             self._spent(turn, score.prompt_tokens, 0, turn.chat, seconds)
             scored.append(turn)
     log_probs = np.asarray(jax.nn.log_softmax(logits))
-    action = logits.argmax(-1) if self.temperature == 0 else np.asarray(draw_actions(key, logits))
+    action = logits.argmax(-1) if self.settings.temperature == 0 else np.asarray(draw_actions(key, logits))
     for turn in scored:
         turn.action = int(action[turn.row])
         turn.log_probs = log_probs[turn.row]
@@ -301,10 +305,10 @@ def _complete(self: LanguagePolicy, chats: list[list[dict]], turns: list[Turn]) 
     "Answers to the chats as `what_arrived` gives them; with `choose` only actions' names, if the engine supports that"
     from craftax_nb.lm.engines import EngineCant
 
-    self.limit.check(count_characters(chats), self.answer_tokens * len(chats))
-    seeds = [question_seed(self.seed, turn.episode, turn.step, len(turn.answers)) for turn in turns]
-    options = dict(max_tokens=self.answer_tokens, temperature=self.temperature, seeds=seeds)
-    chats = [with_pictures(chat) for chat in chats] if self.text_format == "text-image" else chats
+    self.limit.check(count_characters(chats), self.settings.answer_tokens * len(chats))
+    seeds = [question_seed(self.settings.seed, turn.episode, turn.step, len(turn.answers)) for turn in turns]
+    options = dict(max_tokens=self.settings.answer_tokens, temperature=self.settings.temperature, seeds=seeds)
+    chats = [with_pictures(chat) for chat in chats] if self.settings.text_format == "text-image" else chats
     if self.holds_choices:
         arrived, error = what_arrived(lambda: self.engine.complete(chats, choices=self.words, **options))
         if not isinstance(error, EngineCant):

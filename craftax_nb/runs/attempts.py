@@ -188,7 +188,7 @@ def begin_attempt(
 
 # %% ../../nbs/runs/attempts.ipynb #8b94c3d8
 def end_attempt(folder: Path, attempt: int, status: str) -> None:
-    "Writes an attempt's last line; `status` says how it ended"
+    "Writes an attempt's last line; `status` states how it ended"
     _append(folder, {"attempt": attempt, "ended": time.time(), "status": status})
 
 

@@ -27,15 +27,15 @@ from .validation import Count, FileRecord
 
 # %% ../../nbs/runs/checkpoints.ipynb #496ea54c
 class CheckpointError(ValueError):
-    "There is no checkpoint, or it can't be read; the message says what was looked for"
+    "There is no checkpoint, or it can't be read; the message states what was looked for"
 
 
 class DamagedState(CheckpointError):
-    "A checkpoint's training state is missing or can't be read, so that a run can't go on from this checkpoint"
+    "A checkpoint's training state is missing or can't be read, so that a run can't continue from this checkpoint"
 
 
 class DatasetError(ValueError):
-    "There is no data set; the message says what was looked for"
+    "There is no data set; the message states what was looked for"
 
 # %% ../../nbs/runs/checkpoints.ipynb #670cf2b2
 def sample_folder() -> Path:  # craftax_nb/sample, in a checkout and in an installed package
@@ -74,7 +74,7 @@ def _split(text: str) -> list[str]:
 
 # %% ../../nbs/runs/checkpoints.ipynb #b7c8c57a
 def step_of(checkpoint: str | Path) -> int:  # -1 if the name is no step
-    "The step that a checkpoint folder's name says"
+    "The step that a checkpoint folder's name states"
     match = re.fullmatch(r"step-(\d+)", Path(checkpoint).name)
     return int(match[1]) if match else -1
 

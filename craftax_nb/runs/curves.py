@@ -9,7 +9,7 @@ __all__ = ['FEW_POINTS', 'curve']
 import numpy as np
 
 # %% ../../nbs/runs/curves.ipynb #9e6291f0
-FEW_POINTS = 30  # a curve of at most so many points has a mark on each
+FEW_POINTS = 30  # a curve of at most this many points has a mark on each
 
 
 def curve(

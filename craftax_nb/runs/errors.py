@@ -38,11 +38,11 @@ REMEDIES = {
 
 # %% ../../nbs/runs/errors.ipynb #cfb8ea97
 class RunError(ValueError):
-    "A run folder that can't be used; the message says why and what to give instead"
+    "A run folder that can't be used; the message states why and what to give instead"
 
 
 class Diverged(ValueError):
-    "Training produced a number that isn't finite; the message says at which step and where"
+    "Training produced a number that isn't finite; the message states at which step and where"
 
 
 def status_of(error: BaseException) -> str:  # stopped, diverged or failed
@@ -54,7 +54,7 @@ def status_of(error: BaseException) -> str:  # stopped, diverged or failed
 # %% ../../nbs/runs/errors.ipynb #036ea5e1
 def os_sentence(
     error: OSError,
-    place: str | Path,  # what was worked on, where the error doesn't say
+    place: str | Path,  # what was worked on, where the error doesn't state
 ) -> str:
     "An operating system's error as a sentence: the path, what is wrong with it, and the remedy"
     path = error.filename2 or error.filename or place

@@ -75,7 +75,7 @@ def _sync_tree(folder: Path) -> None:
 
 # %% ../../nbs/runs/files.ipynb #cdb9c034
 def is_disk_full(error: BaseException, folder: Path) -> bool:
-    "Whether an error came from a full disk or quota: its number or text says so, or 256 KB can't be written there"
+    "Whether an error came from a full disk or quota: its number or text reports it, or 256 KB can't be written there"
     if isinstance(error, OSError) and error.errno:
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     if any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT)):
@@ -101,7 +101,7 @@ def _unfinished(
     final: Path,  # the name that it gets in the end
     mark: str = "",
 ) -> Iterator[Path]:
-    "A temporary name beside the final one; nothing is there when the block begins, and nothing is left if it raises"
+    "A temporary name next to the final one; nothing is there when the block begins, and nothing is left if it raises"
     temporary = final.with_name(f".{final.name}.tmp-{mark}{_writer()}")
     _discard(temporary)
     try:

@@ -22,7 +22,7 @@ LEAST_EPISODES = 30  # with fewer, an agent isn't ranked
 def too_few(
     episodes: int,  # over which a return was averaged
 ) -> str:  # "" from `LEAST_EPISODES` on
-    "The note beside a mean return over too few episodes to rank the agent"
+    "The note next to a mean return over too few episodes to rank the agent"
     return "" if episodes >= LEAST_EPISODES else "too few to rank"
 
 # %% ../../nbs/runs/journal.ipynb #c5ff98d7

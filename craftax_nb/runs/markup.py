@@ -59,7 +59,7 @@ STACKED_STYLE = """
   table.stacked td:not(:first-child)::before { content: attr(data-name) " "; opacity: .7 }
 }
 """
-NARROW = 5  # up to so many columns fit a page of 700 pixels
+NARROW = 5  # up to this many columns fit a page of 700 pixels
 
 
 def stacked_html(

@@ -63,7 +63,7 @@ def use_compile_cache() -> Path | None:  # the folder, or None when off
 
 # %% ../../nbs/runs/processes.ipynb #8d4b60af
 def jax_on_cpu() -> bool:
-    "Whether JAX computes on the CPU: it has no plugin for an NVIDIA GPU, or JAX_PLATFORMS says cpu"
+    "Whether JAX computes on the CPU: it has no plugin for an NVIDIA GPU, or JAX_PLATFORMS is cpu"
     plugin = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
     return not plugin or os.environ.get("JAX_PLATFORMS") == "cpu"
 
@@ -115,7 +115,7 @@ def prepare_for_craftax(
 
 # %% ../../nbs/runs/processes.ipynb #68a22ccb
 def language_model_share() -> float:
-    "The share of a GPU's memory for a language model in this process: nearly half beside JAX, else nearly all"
+    "The share of a GPU's memory for a language model in this process: nearly half next to JAX, else nearly all"
     return 0.45 if "jax" in sys.modules and not jax_on_cpu() else 0.9
 
 # %% ../../nbs/runs/processes.ipynb #96f36812

@@ -221,7 +221,7 @@ def slurm_id() -> str:  # "12" or, of an array, "12_3"; "" outside of SLURM
 
 # %% ../../nbs/runs/provenance.ipynb #f8f3ddd2
 def process_info(
-    output: str = "",  # the executed notebook, where papermill's engine says so
+    output: str = "",  # the executed notebook, where papermill's engine reports it
 ) -> dict:
     "Where this process runs: host, process id, SLURM's job and its restarts, GPUs, the executed notebook and the log"
     env = os.environ.get

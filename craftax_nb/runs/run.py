@@ -255,7 +255,7 @@ def checkpoint_dir(self: Run, step: int) -> Path:
 def resume(
     self: Run,
     load=lambda folder: None,  # loads a checkpoint's training state, or raises DamagedState
-) -> Path | None:  # the checkpoint to go on from, None to start from the beginning
+) -> Path | None:  # the checkpoint to continue from, None to start from the beginning
     "Prepares an interrupted run's folder: removes unfinished files, and the metrics after the newest state that loads"
     remove_leftovers(*own_folders(self.dir))
     checkpoint = newest_state(self.dir, load)

@@ -95,8 +95,8 @@ class ActionSettings:
     def key(self) -> str:  # 16 hex digits
         "The name under which returns are kept: a hash of these settings, the game's version, and the agent"
         identity = checkpoint_identity(find_checkpoint(self.checkpoint)) if self.checkpoint else ""
-        about = [asdict(self), World(self.env_name).craftax_version, identity]
-        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+        metadata = [asdict(self), World(self.env_name).craftax_version, identity]
+        return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:16]
 
 # %% ../../nbs/tuning/actions.ipynb #c635eb4f
 def _played_return(player: EpisodePlayer, states, keys, action: int, horizon: int, gamma: float) -> np.ndarray:

@@ -355,6 +355,6 @@ def group_interval(
     "The mean, and its 95 % interval over the groups, drawn with replacement"
     _, index = np.unique(groups, return_inverse=True)
     sums, counts = np.bincount(index, values), np.bincount(index)
-    drawn = np.random.default_rng(seed).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), resamples)
-    low, high = np.percentile((drawn @ sums) / (drawn @ counts), [2.5, 97.5])
+    repeats = np.random.default_rng(seed).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), resamples)
+    low, high = np.percentile((repeats @ sums) / (repeats @ counts), [2.5, 97.5])
     return float(np.mean(values)), float(low), float(high)

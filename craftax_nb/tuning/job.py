@@ -100,12 +100,12 @@ def run_tuning(run) -> Baselines:
     settings = run.settings
     if settings.learner == "trl":
         return _tune_by_trl(run)
-    tuner, known = make_tuner(run)
+    tuner, baseline = make_tuner(run)
     counts = f"{len(tuner.questions)} questions, {len(tuner.held_questions)} held out"
-    print(f"{tuner.task.name}: {counts}; {known}", flush=True)
+    print(f"{tuner.task.name}: {counts}; {baseline}", flush=True)
     schedule = Schedule(measure_every=settings.measure_every, checkpoint_every=settings.checkpoint_every)
     train(tuner, run, settings.steps, schedule)
-    return known
+    return baseline
 
 # %% ../../nbs/tuning/job.ipynb #3c3f0948
 def _tune_by_trl(run) -> Baselines:
@@ -116,13 +116,13 @@ def _tune_by_trl(run) -> Baselines:
     try:
         check_trl(settings)
         task = make_task(settings)
-        known = written_baselines(
+        baseline = written_baselines(
             task.questions("held-out", settings.held_questions, settings.seed), sum(task.weights.values())
         )
         tune_written(run, task, base_model(run, task))
     except (TaskError, ModelError) as e:
         raise ParameterError(f"train_grpo: {e}") from None
-    return known
+    return baseline
 
 # %% ../../nbs/tuning/job.ipynb #eb58e759
 def written_baselines(questions, most: float) -> Baselines:
@@ -146,7 +146,7 @@ TUNING_CURVES = {
 
 def plot_tuning(
     metrics: pd.DataFrame,  # of `read_metrics`
-    known: Baselines | None = None,
+    baseline: Baselines | None = None,
 ) -> plt.Figure:
     "Reward by part, held-out reward beside chance and the best constant, spread, entropy, KL, clipped share, length"
     fig, axes = plt.subplots(2, 4, figsize=(13, 5), constrained_layout=True)
@@ -160,20 +160,20 @@ def plot_tuning(
     if "reward" in metrics:
         curve(axes[0, 0], metrics["step"], metrics["reward"].ffill())
     if "held_low" in metrics:
-        held = metrics[["step", "held_low", "held_high"]].dropna()
-        axes[0, 1].fill_between(held["step"], held["held_low"], held["held_high"], alpha=0.2)
-    for value, name in ((known.chance, "chance"), (known.best_constant, "best constant")) if known else ():
+        intervals = metrics[["step", "held_low", "held_high"]].dropna()
+        axes[0, 1].fill_between(intervals["step"], intervals["held_low"], intervals["held_high"], alpha=0.2)
+    for value, name in ((baseline.chance, "chance"), (baseline.best_constant, "best constant")) if baseline else ():
         axes[0, 1].axhline(value, ls="--" if name == "chance" else ":", color="k", lw=1, label=name)
         axes[0, 1].legend(fontsize=7)
     return fig
 
 # %% ../../nbs/tuning/job.ipynb #1ac321f6
-def tuning_conclusion(first: Mapping, last: Mapping, known: Baselines) -> str:
+def tuning_conclusion(first: Mapping, last: Mapping, baseline: Baselines) -> str:
     "What the run showed, in a sentence that never leaves out the best constant answer"
     interval = f"[{last['held_low']:.3f}, {last['held_high']:.3f}]"
-    above = last["held_low"] > known.best_constant
+    above = last["held_low"] > baseline.best_constant
     verdict = "more than" if above else "not surely more than"
     return (
         f"Held-out reward {last['held_reward']:.3f} {interval} (at first {first['held_reward']:.3f}, chance "
-        f"{known.chance:.3f}): {verdict} always answering {known.constant!r} ({known.best_constant:.3f})."
+        f"{baseline.chance:.3f}): {verdict} always answering {baseline.constant!r} ({baseline.best_constant:.3f})."
     )

@@ -99,7 +99,7 @@ def label_run(
     python: str,  # the workers' interpreter, empty for this one
     dataset,
 ):  # the labels; None on a machine that only works for another
-    "Labels the data set as the run's parameters say; a stop signal ends the notebook cleanly"
+    "Labels the data set as the run's parameters state; a stop signal ends the notebook cleanly"
     from craftax_nb.lm.extract import resolve_recipe
     from craftax_nb.workers.coordinate import LabelOptions, join_labelling, label_dataset, labels_folder
     from craftax_nb.workers.pool import Stopped, WorkerConfig

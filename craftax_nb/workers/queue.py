@@ -292,7 +292,7 @@ def describe(self: Queue, description: dict):
 
 @patch
 def description(self: Queue) -> dict | None:  # None: no coordinator has begun it
-    "What the coordinator says about the work"
+    "What the coordinator tells the workers about the work"
     key = self.key("description")
     text = self._send(self.client.get, key)
     return parse_record(text, key, f"DEL {key}") if text else None

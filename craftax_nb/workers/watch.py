@@ -103,7 +103,7 @@ def _touch(self: Labelling):
 
 @patch
 def _show(self: Labelling, over: bool):
-    "Shows the progress once a second, and kills workers that hang so deeply that their heartbeat stands still"
+    "Shows the progress once a second, and kills workers that hang so deeply that their heartbeat stops"
     if over or time.monotonic() - self.shown_at > 1:
         status = queue_status(self.queue)
         self.progress(status)
@@ -169,7 +169,7 @@ def _nothing_works(self: Labelling) -> bool:
 # %% ../../nbs/workers/watch.ipynb #87e63a07
 @patch
 def _awaited(self: Labelling) -> str:
-    "What the coordinator waits for, for the line that says so"
+    "What the coordinator waits for, for that line"
     counts = self.counts
     here = sum(process.poll() is None for process in self.workers.processes)
     members = len(self.queue.workers())

@@ -98,7 +98,7 @@ class Pace:
     seconds_per_text: float = 0.0  # at the slowest; 0: not known
 
     def limit(self, texts: int) -> float:  # seconds
-        "How long a job of so many texts may take"
+        "How long a job of this many texts may take"
         return max(min(self.first, 60.0), 10 * self.seconds_per_text * texts) if self.seconds_per_text else self.first
 
     def learn(self, workers: dict[str, dict]):
@@ -295,7 +295,7 @@ def sample_texts(
 # %% ../../nbs/workers/worker.ipynb #a861b711
 def make_extractor(
     recipe: dict,  # as the queue holds it
-    folder: Path,  # the shared one; generated text lies beside it
+    folder: Path,  # the shared one; generated text is next to it
     args: argparse.Namespace,
 ):  # Extractor
     "The recipe's model, checked against a plain forward; raises LabelError when it is another model, or differs"
