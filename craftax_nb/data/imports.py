@@ -44,7 +44,7 @@ class ImportReport:
     headless: list[int] = field(default_factory=lambda: [0, 0])  # dropped episodes without a beginning, and their steps
     lone: int = 0  # dropped steps: the last ones of consecutive steps, with no observation after them
     skipped: dict[str, str] = field(default_factory=dict)  # column -> why it wasn't read
-    lost: tuple[str, ...] = ()  # what the source doesn't hold
+    losses: tuple[str, ...] = ()  # what the source doesn't hold
 
 # %% ../../nbs/data/imports.ipynb #c14f0785
 @contextlib.contextmanager
@@ -69,7 +69,7 @@ def table(self: ImportReport) -> pd.DataFrame:  # a row for each kind of thing t
     if self.lone:
         rows.append(("dropped", f"{self.lone:,} steps", "the last of a stretch, with no observation after them"))
     rows += [("skipped", name, why) for name, why in self.skipped.items()]
-    rows += [("lost", what, "not in the source") for what in self.lost]
+    rows += [("lost", what, "not in the source") for what in self.losses]
     return pd.DataFrame(rows, columns=["", "what", "why"])
 
 # %% ../../nbs/data/imports.ipynb #065071c9
@@ -85,7 +85,7 @@ def lost_without(
 ) -> tuple[str, ...]:
     "What no import can bring back from a source with these columns"
     columns = set(columns)
-    is_known = {
+    columns_present = {
         "whether done was a termination or a truncation (taken for a termination)": "truncated" in columns,
         "the observation after the last step of an episode (the one before it stands there)": "next_codes" in columns,
         "achievements (none is known)": False,
@@ -94,7 +94,7 @@ def lost_without(
         "seeds": False,
         "the version of craftax": craftax_version != "unknown",
     }
-    return (*(what for what, known in is_known.items() if not known), *LOST_BY_FLOATS)
+    return (*(what for what, present in columns_present.items() if not present), *LOST_BY_FLOATS)
 
 # %% ../../nbs/data/imports.ipynb #93372509
 def cut_episodes(
@@ -255,7 +255,7 @@ def flush(self: ShardsOf) -> None:
     world = World(ObsSpec.of(self.episodes[0].codes).env_name)
     fields = {name: getattr(world, name) for name in WORLD}
     fields |= {"craftax_version": self.craftax_version, "upstream_exact": True}
-    policy = {"job": f"import_{self.report.kind}", "source": self.report.source, "lost": list(self.report.lost)}
+    policy = {"job": f"import_{self.report.kind}", "source": self.report.source, "lost": list(self.report.losses)}
     now = tuple(self.report.headless)
     dropped = tuple(a - b for a, b in zip(now, self.dropped, strict=True))
     write_shard(self.folder / f"shard-{self.count:09d}", self.episodes, fields, policy, self.count, dropped)

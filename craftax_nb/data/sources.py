@@ -84,7 +84,7 @@ def _import(stretches: Iterator, folder, report: ImportReport, craftax_version: 
         writer = ShardsOf(new, report, craftax_version)
         for where, columns in stretches:
             rows = _rows_of(columns, where)
-            report.lost = lost_without(rows, craftax_version)
+            report.losses = lost_without(rows, craftax_version)
             writer.add(cut_episodes(rows, where, report)[0])
         writer.close()
     return Dataset(resolve(folder)), report

@@ -137,7 +137,8 @@ def _table(path: Path, rows: int = 40) -> Markup:
     table = pd.read_csv(path)
     rest = f"{len(table) - rows} more rows in {path.name}" if len(table) > rows else ""
     for name in [name for name in table if {f"{name}_low", f"{name}_high"} <= set(table)]:
-        low, high = table.pop(f"{name}_low"), table.pop(f"{name}_high")
+        low = table.pop(f"{name}_low")
+        high = table.pop(f"{name}_high")
         table[name] = [f"{x:.2f} [{a:.2f}, {b:.2f}]" for x, a, b in zip(table[name], low, high, strict=True)]
     table.columns = [name.replace("_", " ") for name in table]
     page = stacked_html(table.head(rows), float_format=lambda x: f"{x:.3g}", na_rep="")

@@ -36,7 +36,7 @@ class ChainStep:
 
 # %% ../../nbs/jobs/chain.ipynb #37ffe0c0
 class StepFailed(SystemExit):
-    "A step failed; ends a script with exit code 1. `reason` says why in one sentence"
+    "A step failed; ends a script with exit code 1. `reason` is the cause in one sentence"
 
     def __init__(self, reason: str):
         super().__init__(1)
@@ -152,7 +152,7 @@ class RunningSteps:
 def run_step(
     step: ChainStep,
     head: str,  # how the step's line begins
-    output: Path,  # of the executed notebook; its log goes beside it
+    output: Path,  # of the executed notebook; its log goes next to it
     run_dir: Path | None,  # the job's run folder, if it has one
     progress: RunningSteps | None = None,  # what steps that run side by side share
     stop: threading.Event | None = None,  # once it is set, the step's process is ended
@@ -180,13 +180,13 @@ def run_step(
 
 # %% ../../nbs/jobs/chain.ipynb #3efc9f52
 def check_order(steps: list[ChainStep]) -> None:
-    "Raises ValueError if a step waits for one that doesn't stand before it"
+    "Raises ValueError if a step waits for one that doesn't come before it"
     for n, step in enumerate(steps):
         earlier = [s.name for s in steps[:n]]
         if missing := sorted({*(step.after or ())} - {*earlier}):
             raise ValueError(
-                f"{step.name} waits for {', '.join(missing)}, which doesn't stand before it; "
-                f"before it stand {', '.join(earlier) or 'no steps'}"
+                f"{step.name} waits for {', '.join(missing)}, which doesn't come before it; "
+                f"earlier are {', '.join(earlier) or 'no steps'}"
             )
 
 # %% ../../nbs/jobs/chain.ipynb #2892582b

@@ -85,7 +85,7 @@ def _check_old(path: str | Path) -> tuple[Path, RunParams, str]:  # its folder, 
 # %% ../../nbs/jobs/rerun.ipynb #40fadb15
 def rerun(
     path: str | Path,  # a run's folder
-    run_dir: str | Path = "",  # of the new run; "" = beside it, with -again
+    run_dir: str | Path = "",  # of the new run; "" = next to it, with -again
 ) -> Path:  # the new run's folder
     "Runs a run's notebook with its parameters, and compares the metrics; raises RunError if it can't or fails"
     folder, old, notebook = _check_old(path)

@@ -129,7 +129,7 @@ def _queued(folders: list[Path]) -> set[Path]:
     except FileNotFoundError:  # a machine without SLURM: nothing waits here
         return set()
     if done.returncode:
-        raise RuntimeError(f"squeue doesn't say which runs wait: {done.stderr.strip()}; try again when SLURM answers")
+        raise RuntimeError(f"squeue doesn't list which runs wait: {done.stderr.strip()}; try again when SLURM answers")
     waiting = set()
     for task, _, array in (line.strip().partition(" ") for line in done.stdout.splitlines()):
         files = [place / array.strip() / f"{task.rpartition('_')[2]}.yaml" for place in sweeps if array.strip()]

@@ -293,7 +293,7 @@ def import_npz(
             hidden = rows.pop("hidden_state", None)
             if labelled and hidden is None:
                 raise NpzError(f"{where} has no hidden_state, {show_path(paths[0])} has")
-            report.lost = lost_without(rows, craftax_version)
+            report.losses = lost_without(rows, craftax_version)
             for env in range(num_envs):
                 episodes, positions = cut_episodes({name: x[env::num_envs] for name, x in rows.items()}, where, report)
                 writer.add(episodes)

@@ -220,7 +220,9 @@ class BranchOptions:
     gamma: float | None = None  # discount; None: the one that V was trained with
     cadence: Cadence = ""  # when the labeller is asked, see `lm.cadence`; "": as the agent's recipe says
     slots: int = 256  # plays in progress at once
-    standing: MidEpisode | None = None  # memory and hidden state in each of the states; None: an episode begins there
+    mid_episode: MidEpisode | None = (
+        None  # memory and hidden state in each of the states; None: an episode begins there
+    )
 
 # %% ../../nbs/probing/branch.ipynb #5329bb1e
 def branch(
@@ -246,8 +248,8 @@ def branch(
     waves = []
     for first in range(0, len(state_of), player.slot_episode.size):
         rows = slice(first, first + player.slot_episode.size)
-        _start_plays(player, states, state_of[rows], play_of[rows], options.standing)
-        waves.append(_Wave(player, agent, cuts[rows], gamma, options.standing).play())
+        _start_plays(player, states, state_of[rows], play_of[rows], options.mid_episode)
+        waves.append(_Wave(player, agent, cuts[rows], gamma, options.mid_episode).play())
     return _branches(waves, rollouts, number, gamma, max_steps)
 
 # %% ../../nbs/probing/branch.ipynb #5805caf0

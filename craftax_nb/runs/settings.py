@@ -9,6 +9,7 @@ __all__ = ['SEED', 'FRACTION', 'STEP_COUNT', 'THREADS', 'DEVICES', 'RUN_DIR', 'P
 
 # %% ../../nbs/runs/settings.ipynb #b467dc97
 import difflib
+import functools
 import math
 import types
 import typing
@@ -187,9 +188,12 @@ class JobSettings(BaseModel):
         return {}
 
 # %% ../../nbs/runs/settings.ipynb #a7882301
+_PLAIN = Parameter()
+
+
 def _described(info) -> Parameter:
     "What `parameter` noted of a field; of a field without it, nothing"
-    return (info.json_schema_extra or {}).get("parameter", Parameter())
+    return (info.json_schema_extra or {}).get("parameter", _PLAIN)
 
 
 def kinds_of(cls: type[JobSettings], name: str) -> tuple:
@@ -199,15 +203,21 @@ def kinds_of(cls: type[JobSettings], name: str) -> tuple:
     return typing.get_args(kind) if union else (kind,)
 
 # %% ../../nbs/runs/settings.ipynb #78a67ba4
-@patch(cls_method=True)
-def parameters(cls: JobSettings) -> dict[str, Parameter]:
+@functools.cache
+def _parameters_of(cls: type[JobSettings]) -> dict[str, Parameter]:
     "The parameters by name, in the order of the notebook's cell"
-    inherited = list(cls.__base__.parameters()) if issubclass(cls.__base__, JobSettings) else []
+    inherited = list(_parameters_of(cls.__base__)) if issubclass(cls.__base__, JobSettings) else []
     own = [name for name in cls.model_fields if name not in inherited]
     after = cls.__dict__.get("after", "")
     place = inherited.index(after) + 1 if after else len(inherited)
     names = [*inherited[:place], *own, *inherited[place:]]
     return {name: _described(cls.model_fields[name]) for name in names}
+
+
+@patch(cls_method=True)
+def parameters(cls: JobSettings) -> dict[str, Parameter]:
+    "The parameters by name, in the order of the notebook's cell"
+    return _parameters_of(cls)
 
 # %% ../../nbs/runs/settings.ipynb #c7d090eb
 @patch(cls_method=True)

@@ -7,7 +7,6 @@ __all__ = ['Integer', 'Count', 'type_words', 'short_json', 'validation_problem',
 
 # %% ../../nbs/runs/validation.ipynb #74b54ab3
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
@@ -89,7 +88,6 @@ def _expected(model: type[BaseModel], location: tuple) -> tuple[str, str]:  # a 
 def validation_problem(
     error: ValidationError,
     model: type[BaseModel],  # that raised it
-    show: Callable[[Any], str] = short_json,  # a value for the message
 ) -> str:
     "One sentence about the first problem that pydantic found: the field, its value, and what was expected"
     problems = error.errors(include_url=False)
@@ -106,7 +104,7 @@ def validation_problem(
     name, words = _expected(model, first["loc"])
     if first["type"] == "value_error":
         return f"{name} {first['ctx']['error']}"
-    return f"{name} is {show(first['input'])}, expected {words}"
+    return f"{name} is {short_json(first['input'])}, expected {words}"
 
 
 def _version_problem(problems: list[dict], model: type[BaseModel]) -> str:

@@ -98,11 +98,11 @@ class Future(widgets.VBox):
         self,
         on_played: Callable,  # (Record, Agent) -> None, when an episode was played here
         labeller: Callable[[Recipe], Labeller],
-        standing: Callable[[int, bool], MidEpisode],  # number of the reading, whether for the edited state
+        mid_episode: Callable[[int, bool], MidEpisode],  # number of the reading, whether for the edited state
     ):
         self.on_played = on_played
         self.labeller = labeller
-        self.standing = standing
+        self.mid_episode = mid_episode
         self.seed = 0
         style = {"layout": {"width": "98%"}, "style": {"description_width": "76px"}, "continuous_update": False}
         slider = lambda name, *numbers: widgets.IntSlider(*numbers, description=name, **style)
@@ -155,7 +155,7 @@ def _branches(self: Future, which: int) -> Branches:
     labeller = self.labeller(agent.recipe) if agent.spec.hidden_dim else None
     states = {False: self.trace.states[self.step]} | ({True: self.editing.state} if self.editing.edits else {})
     for edited, state in states.items():
-        options = {"labeller": labeller, "gamma": self.trace.gamma, "standing": self.standing(which, edited)}
+        options = {"labeller": labeller, "gamma": self.trace.gamma, "mid_episode": self.mid_episode(which, edited)}
         plays.append(branch(agent, self.trace.world, [as_numpy(state)], *numbers, **options))
     return _together(plays)
 

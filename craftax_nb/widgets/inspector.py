@@ -102,7 +102,7 @@ class Inspector(widgets.VBox):
         self.novelty = None  # code -> warning, made when it is first needed
         self.words = Words(self.refresh, options.labeller)
         self.editor = Editor(dataset.spec, self.refresh)
-        self.future = Future(self._add_played, self.words.labeller, self._standing)
+        self.future = Future(self._add_played, self.words.labeller, self._mid_episode)
         self.expect = Expect(self.words.aged)
         self.keep = Keep(options.folder, options.suite, self._current)
         super().__init__(self._arrange(episode_options(dataset, episode, self.live), episode))
@@ -287,7 +287,7 @@ def _answer(self: Inspector, which: int, recorded: Answer) -> Answer:
 
 # %% ../../nbs/widgets/inspector.ipynb #f38d7295
 @patch
-def _standing(
+def _mid_episode(
     self: Inspector,
     which: int,  # of the readings
     edited: bool,  # True: in the state as it is shown; False: in the unedited one
