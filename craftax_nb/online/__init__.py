@@ -9,7 +9,7 @@ bonuses are handed to them.
 
 1. online.ppo: PPO on a batch of environments; begin here
 2. online.advantages: generalised advantage estimates
-3. online.bonuses: ICM, E3B, RND
+3. online.bonuses: exploration bonuses
 4. online.hidden: a language model is asked while PPO plays
 5. online.train: the run around it: metrics, episodes to shards, checkpoints
 6. online.job: the job `train_ppo`

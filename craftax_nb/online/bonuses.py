@@ -23,7 +23,7 @@ from .settings import BONUS_NAMES
 from ..play.types import Record
 
 # %% auto #0
-__all__ = ['BONUSES', 'BonusState', 'Encoder', 'Dynamics', 'ICM', 'elliptical', 'E3B', 'RND', 'make_bonus']
+__all__ = ['BONUSES', 'BonusState', 'Encoder', 'Dynamics', 'ICM', 'elliptical', 'E3B', 'RND', 'make_bonus', 'has_own_critic']
 
 # %% ../../nbs/online/bonuses.ipynb #eb0ee2c0
 class BonusState(struct.PyTreeNode):
@@ -255,3 +255,8 @@ def make_bonus(
         raise ValueError(f"bonus is {name!r}, expected one of {', '.join(BONUSES)}")
     settings = {} if coef is None else {"coef": coef}
     return BONUSES[name] and BONUSES[name](net=net, **settings)
+
+
+def has_own_critic(name: str) -> bool:
+    "Whether the bonus of this name is valued by a critic of its own; False for an unknown name"
+    return getattr(BONUSES.get(name), "own_critic", False)

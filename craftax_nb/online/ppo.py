@@ -98,7 +98,7 @@ def _check(ppo: PPO) -> None:
     check_gradient_dtype(ppo.gradient_dtype)
     if bool(ppo.bonus and ppo.bonus.own_critic) != ppo.net.intrinsic_critic:
         has = f"NetSpec.intrinsic_critic is {ppo.net.intrinsic_critic}, but the bonus is {ppo.bonus}"
-        raise ValueError(f"{has}: the second critic goes with RND, and with no other bonus")
+        raise ValueError(f"{has}: the second critic goes with a bonus that has `own_critic`, and with no other")
     if bool(ppo.hidden) != bool(ppo.net.hidden_dim) or (ppo.hidden and ppo.devices > 1):
         fields = f"hidden is {ppo.hidden}, NetSpec.hidden_dim {ppo.net.hidden_dim}, devices {ppo.devices}"
         raise ValueError(f"{fields}: a network reads hidden states exactly where a model is asked, on one device")

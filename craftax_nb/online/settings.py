@@ -37,9 +37,7 @@ class PPORollouts(JobSettings):
     )
     run_dir: str = RUN_DIR
     accept_unfinished: bool = ACCEPT_UNFINISHED
-    preset: str = parameter(
-        "", '"debug": small sizes, done in seconds, whose figures mean nothing; "baselines": as Craftax_Baselines'
-    )
+    preset: str = parameter("", '"debug": small sizes, whose figures mean nothing; "baselines": as Craftax_Baselines')
     seed: int = parameter(0, "of weights, worlds and actions", SEED)
     seeds: int = parameter(1, "runs side by side: seed, seed + 1, ...", Range(1, 100))
     steps: int = parameter(1_000_000, "environment steps over all environments", STEP_COUNT, debug=2048)
@@ -73,7 +71,7 @@ class PPONetwork(PPORollouts):
         absent=False,
         baselines=False,
     )
-    bonus: str = parameter("none", "exploration bonus: icm, e3b, rnd", BONUS_NAMES)
+    bonus: str = parameter("none", f"exploration bonus: {', '.join(BONUS_NAMES[1:])}", BONUS_NAMES)
     bonus_coef: float = parameter(0.0, "weight of the bonus; 0: as the bonus itself sets it", Range(0, 1000))
     width: int = parameter(256, "units in each hidden layer", Range(1, 1e5), debug=16, baselines=512)
     depth: int = parameter(2, "hidden layers in each trunk", Range(1, 100), baselines=3)

@@ -17,6 +17,7 @@ from ..data.shards import EpisodeWriter
 from ..lm.cadence import ONCE
 from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..nets.spec import NetSpec
+from .bonuses import has_own_critic
 from .hidden import collect_live, label_episodes, measure_hidden
 from .ppo import PPO, TrainState, collect, init, learn
 from ..play.hidden import HiddenStore
@@ -275,4 +276,4 @@ def make_net(
     if symbolic != env_name and net not in ("conv", "frozen_vision"):
         nets = "net 'conv' or 'frozen_vision'"
         raise ValueError(f"{env_name} shows frames, which net {net!r} doesn't read; take {nets}, or {symbolic}")
-    return NetSpec(symbolic, net=net, intrinsic_critic=bonus == "rnd", **sizes)
+    return NetSpec(symbolic, net=net, intrinsic_critic=has_own_critic(bonus), **sizes)

@@ -313,7 +313,7 @@ THREADS = Range(1, 256)
 DEVICES = ("auto", "cpu", "cuda")  # of torch
 
 RUN_DIR = parameter("", "where results go; empty: a new folder under runs/; a stopped run's: continued", compared=False)
-PRESET = parameter("", "\"debug\": small sizes for what isn't given, done in seconds; its figures mean nothing")
+PRESET = parameter("", "\"debug\": small sizes for what isn't given; its figures mean nothing")
 ACCEPT_UNFINISHED = parameter(
     False, "take what a run left that failed, was killed or stopped, or is still running", compared=False
 )
