@@ -20,7 +20,7 @@ class DreamerPlay(JobSettings):
     uses_jax = True
     env_name: str = parameter(
         "Craftax-Symbolic-v1",
-        "or Craftax-Classic-Symbolic-v1; with Pixels: frames are read and predicted",
+        "or Craftax-Classic-Symbolic-v1, Craftax-Pixels-v1, Craftax-Classic-Pixels-v1",
         (*ENV_NAMES, *FRAME_NAMES),
         debug="Craftax-Classic-Symbolic-v1",
     )
