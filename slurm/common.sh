@@ -45,7 +45,7 @@ again() {
 }
 
 status_of() {
-  "$python" -c 'import sys; from craftax_nb.runs.run import read_status; print(read_status(sys.argv[1])["status"])' \
+  "$python" -c 'import sys; from craftax_nb.runs.run import read_status; print(read_status(sys.argv[1]).status)' \
     "$1"
 }
 
