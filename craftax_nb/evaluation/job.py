@@ -34,8 +34,8 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
 from ..play.types import Record
+from ..runs.effects import LEAST_EPISODES, too_few
 from ..runs.files import write_text
-from ..runs.journal import LEAST_EPISODES, too_few
 from ..world.shifts import shifted
 
 # %% auto #0

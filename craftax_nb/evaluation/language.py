@@ -27,8 +27,8 @@ from ..play.settings import PROTOCOLS, PlayLLMSettings
 from ..play.transcript import Limit, LimitReached, Transcript, chat_hash
 from ..play.types import Record, all_codes, episode_steps, join_steps, to_episode
 from ..play.wording import make_chat, play_prompt
+from ..runs.effects import LEAST_EPISODES, too_few
 from ..runs.files import remove_whole
-from ..runs.journal import LEAST_EPISODES, too_few
 from ..world.env import World
 from ..world.names import is_classic
 

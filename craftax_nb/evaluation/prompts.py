@@ -14,8 +14,8 @@ from .stats import check_same_games, expanded_level, paired_difference
 from ..lm.labeller import Labeller
 from ..lm.prompt import prompt_versions, system_text
 from ..lm.recipe import Recipe, require_same
+from ..runs.effects import LEAST_EPISODES, too_few
 from ..runs.files import resolve
-from ..runs.journal import LEAST_EPISODES, too_few
 
 # %% auto #0
 __all__ = ['GARBAGE_PROMPT', 'other_text', 'other_prompt_labeller', 'reliance']

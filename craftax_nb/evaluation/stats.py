@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from ..runs.journal import LEAST_EPISODES, too_few
+from ..runs.effects import LEAST_EPISODES, too_few
 
 # %% auto #0
 __all__ = ['ALPHA', 'POWER', 'TOO_FEW', 'RELIABLE_EPISODES', 'bootstrap_means', 'interval', 'rate_interval', 'expanded_level',

@@ -22,8 +22,9 @@ from .overview import LEAST_WIDTH, fit_text, overview
 from ..runs.attempts import last_beat, read_attempts, seconds_of
 from ..runs.checkpoints import step_of
 from ..runs.curves import curve
+from ..runs.effects import too_few
 from ..runs.files import resolve, show_path
-from ..runs.journal import changed_params, format_number, too_few
+from ..runs.journal import changed_params, format_number
 from ..runs.markup import tag
 from ..runs.records import RunParams, RunStatus
 from ..runs.run import read_metrics, read_status

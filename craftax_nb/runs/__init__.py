@@ -21,16 +21,17 @@ imports no other room, and neither JAX nor torch when it is imported, so that a 
 11. runs.same_run: whether a folder may be continued with these parameters
 12. runs.debug: which runs count as debug runs
 13. runs.tracking: the mirror in W&B
-14. runs.journal: one entry a finished run
-15. runs.reports: a figure that fails loses no result
-16. runs.curves: lines through what was logged
-17. runs.errors: a mistake becomes one sentence, a fault is marked as one
-18. runs.secrets: passwords and keys stay out of files
-19. runs.notebook: which notebook papermill runs
-20. runs.modules: `module:Class@file`, found without running it
-21. runs.markup: HTML and Markdown, escaped
-22. runs.processes: compiler flags, compile cache, child processes
-23. runs.waiting: what a program waits for, every 30 seconds
+14. runs.effects: a difference with its interval: higher, lower, unclear, too few, not measured
+15. runs.journal: one entry a finished run
+16. runs.reports: a figure that fails loses no result
+17. runs.curves: lines through what was logged
+18. runs.errors: a mistake becomes one sentence, a fault is marked as one
+19. runs.secrets: passwords and keys stay out of files
+20. runs.notebook: which notebook papermill runs
+21. runs.modules: `module:Class@file`, found without running it
+22. runs.markup: HTML and Markdown, escaped
+23. runs.processes: compiler flags, compile cache, child processes
+24. runs.waiting: what a program waits for, every 30 seconds
 
 ## Who calls it
 
