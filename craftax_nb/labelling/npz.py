@@ -20,6 +20,7 @@ from pydantic import Field
 from ..data.dataset import Dataset, load_dataset
 from ..data.dense import codes_of
 from craftax_nb.data.imports import (
+    END_COLUMNS,
     ImportDataError,
     ImportReport,
     ShardsOf,
@@ -116,7 +117,8 @@ def export_npz(
             at = np.arange(start, min(start + rows, data.num_transitions))
             names.append(f"{number:06d}.npz")
             np.savez(new / names[-1], **_npz_rows(data, at, to_go, labels, packed))
-        write_json(new / EXPORT_FILE, {"schema": 1, "dataset_hash": data.hash, "files": names})
+        metadata = {"dataset_hash": data.hash, "upstream_exact": data.upstream_exact}
+        write_json(new / EXPORT_FILE, {"schema": 1, **metadata, "files": names})
     return [folder / name for name in names]
 
 # %% ../../nbs/labelling/npz.ipynb #c1c6fd5b
@@ -131,6 +133,7 @@ class _ExportRecord(FileRecord):
     format_version: Annotated[int, Ge(1), Le(1)] = Field(1, alias="schema")
     files: list[str]
     dataset_hash: str = ""
+    upstream_exact: bool = False  # earlier versions wrote none; data sets are collected with False unless asked
 
 
 def _check_replaceable(folder: Path) -> None:
@@ -159,6 +162,12 @@ def _npz_files(source: Path) -> list[Path]:
             raise NpzError(f"{show_path(source)} {problem}; export or copy it again")
     return paths
 
+# %% ../../nbs/labelling/npz.ipynb #3b8712cc
+def _is_upstream_exact(source: Path) -> bool:
+    "Whether a folder's observations lack the mobs that upstream's lose: another program's do, an export's may"
+    file = source / EXPORT_FILE
+    return not file.exists() or _ExportRecord.read(file).upstream_exact
+
 # %% ../../nbs/labelling/npz.ipynb #a37aad6e
 def _npz_rows(data: Dataset, at: np.ndarray, to_go: np.ndarray, labels: Labels | None, packed: bool) -> dict:
     "The arrays of one file"
@@ -168,6 +177,9 @@ def _npz_rows(data: Dataset, at: np.ndarray, to_go: np.ndarray, labels: Labels |
         "action": data.action[at].astype(np.int32),
         "reward": data.reward[at],
         "done": data.terminated[at] | data.truncated[at],
+        "terminated": data.terminated[at],
+        "truncated": data.truncated[at],
+        "cut": data.truncated[at] & data.cut[data.episode_of[at]],
         "log_prob": data.log_prob[at],
         "return_to_go": to_go[at],
     }
@@ -192,7 +204,7 @@ def pool_tokens(
 
 # %% ../../nbs/labelling/npz.ipynb #defa5f73
 _OBS = [f"{name}{part}" for name in ("obs", "next_obs") for part in ("", "_map_bits", "_aux")]
-_READ = ("action", "reward", "done", "terminated", "truncated", "log_prob", "value", "hidden_state", *_OBS)
+_READ = ("action", "reward", *END_COLUMNS, "log_prob", "value", "hidden_state", *_OBS)
 
 
 @contextlib.contextmanager
@@ -282,18 +294,19 @@ def import_npz(
     "The files as a data set, hidden states as labels, and what was lost; raises NpzError for other layouts"
     paths = _npz_files(resolve(source))
     report = ImportReport("npz", show_path(resolve(source)))
+    upstream_exact = _is_upstream_exact(resolve(source))
     vectors = []
     check_npz_memory(paths, join_files)
     with _opened(paths[0]) as first:
         if labelled := "hidden_state" in first.files:
             pool_tokens(first["hidden_state"][:1], pooling)  # refuses before anything is written
     with whole_data(folder) as new:
-        writer = ShardsOf(new, report, craftax_version)
+        writer = ShardsOf(new, report, craftax_version, upstream_exact)
         for where, rows in _joined_or_single(paths, num_envs, join_files, report):
             hidden = rows.pop("hidden_state", None)
             if labelled and hidden is None:
                 raise NpzError(f"{where} has no hidden_state, {show_path(paths[0])} has")
-            report.losses = lost_without(rows, craftax_version)
+            report.losses = lost_without(rows, craftax_version, upstream_exact)
             for env in range(num_envs):
                 episodes, positions = cut_episodes({name: x[env::num_envs] for name, x in rows.items()}, where, report)
                 writer.add(episodes)

@@ -28,7 +28,8 @@ for answers.
 18. lm.vision: vision-language models
 19. lm.sizing: memory and speed before a download
 20. lm.engines: answers and scores, behind one protocol
-21. lm.endpoint: an engine over HTTP
+21. lm.replies: what an endpoint sends, checked
+22. lm.endpoint: an engine over HTTP
 
 ## Who calls it
 

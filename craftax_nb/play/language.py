@@ -23,7 +23,8 @@ from .wording import ANSWERS, action_words, make_chat, play_prompt, read_action,
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['Turn', 'LanguageSettings', 'LanguagePolicy', 'what_arrived', 'count_characters', 'question_seed', 'FixedPolicy']
+__all__ = ['MOST_UNREADABLE', 'Turn', 'LanguageSettings', 'LanguagePolicy', 'what_arrived', 'count_characters', 'question_seed',
+           'FixedPolicy']
 
 # %% ../../nbs/play/language.ipynb #52cab0f4
 @dataclass
@@ -83,6 +84,7 @@ class LanguagePolicy:
         self.limit = limit or Limit()
         self.holds_choices = choice == "choose"  # whether answers are restricted to the actions' names by the engine
         self.warned = False  # whether a warning was printed that an answer isn't among the choices
+        self.unreadable = []  # the failures since the last answer that could be read, each with its answer
         self.episodes = None  # (n,) the episode of each row, -1 for a row without one; None: 0, 1, ...
         self.past = {}  # episode -> (observation, answer) pairs
         self.steps = {}  # episode -> the number of the step
@@ -274,6 +276,7 @@ def _write(self: LanguagePolicy, turns: list[Turn]) -> None:
                 self._keep(turn)
         if error:
             raise error
+        self._check_readable()
 
 # %% ../../nbs/play/language.ipynb #23be7530
 @patch
@@ -285,9 +288,24 @@ def _read(self: LanguagePolicy, turn: Turn, answer) -> None:
     turn.failures = (*turn.failures, failure) if failure else turn.failures
     turn.action = max(action, 0)
     turn.decided = not failure or len(turn.answers) > 1
+    self.unreadable = [*self.unreadable, f"{answer.text[:200]!r}: {failure}"] if failure else []
     if answer.failure and not self.warned:
         self.warned = True
         print(f"{answer.failure}; such answers are read as they are", flush=True)
+
+# %% ../../nbs/play/language.ipynb #d9ac6815
+MOST_UNREADABLE = 20  # answers in a row, after which no more are paid for
+
+
+@patch
+def _check_readable(self: LanguagePolicy) -> None:
+    "EngineError, which shows the first of them, after `MOST_UNREADABLE` answers in a row that couldn't be read"
+    from craftax_nb.lm.engines import EngineError
+
+    if len(self.unreadable) >= MOST_UNREADABLE:
+        problem = f"{len(self.unreadable)} answers in a row can't be read, the first: {self.unreadable[0]}"
+        advice = "look at the prompt (nbs/prompts.ipynb), or give another model, choice or a larger answer_tokens"
+        raise EngineError(f"{problem}; {advice}")
 
 # %% ../../nbs/play/language.ipynb #3fc74dd7
 @patch

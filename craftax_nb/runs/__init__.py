@@ -32,6 +32,7 @@ imports no other room, and neither JAX nor torch when it is imported, so that a 
 22. runs.markup: HTML and Markdown, escaped
 23. runs.processes: compiler flags, compile cache, child processes
 24. runs.waiting: what a program waits for, every 30 seconds
+25. runs.web: an end in time and in size for an answer over HTTP
 
 ## Who calls it
 
