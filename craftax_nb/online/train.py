@@ -5,7 +5,6 @@
 # %% ../../nbs/online/train.ipynb #b0af8c06
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from ..runs.checkpoints import step_of
 from ..runs.files import remove_whole
 from ..runs.run import Run
 from ..training.driver import Schedule, Trainee, train
+from ..training.episodes import RecentEpisodes
 from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
 
 # %% auto #0
@@ -45,7 +45,7 @@ def save_train(
     folder: Path,  # of the checkpoint, step-...
     ppo: PPO,
     state: TrainState,
-    recent: Iterable[float] = (),  # returns of the last episodes, of which `recent_return` is the mean
+    recent: RecentEpisodes | None = None,  # the last episodes so far; None: none
     store: HiddenStore | None = None,  # of an agent that reads hidden states
     parameters: dict | None = None,  # of the run
 ) -> Path:
@@ -230,7 +230,7 @@ def row(self: PPOTrainee) -> dict[str, float]:
 @patch
 def progress(self: PPOTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.ended or [np.nan]):.2f}"
 
 
 @patch

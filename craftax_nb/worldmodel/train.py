@@ -5,7 +5,6 @@
 # %% ../../nbs/worldmodel/train.ipynb #e077b790
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +27,7 @@ from ..play.types import Record
 from ..runs.checkpoints import TRAINER, DamagedState, step_of
 from ..runs.run import Run
 from ..training.driver import Schedule, Trainee, train
+from ..training.episodes import RecentEpisodes
 from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
 from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, play_rollout, start_actors
 from .dreamer import DreamerState, init_dreamer, learn_dreamer
@@ -74,7 +74,7 @@ def save_dreamer(
     settings: DreamerRun,
     progress: DreamerProgress,
     replay: Replay,
-    recent: Iterable[float] = (),  # returns of the last episodes
+    recent: RecentEpisodes | None = None,  # the last episodes so far; None: none
     store: HiddenStore | None = None,  # of an agent that reads hidden states
     parameters: dict | None = None,  # of the run
 ) -> Path:
@@ -212,7 +212,7 @@ def row(self: DreamerTrainee) -> dict[str, float]:
 @patch
 def progress(self: DreamerTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.ended or [np.nan]):.2f}"
 
 # %% ../../nbs/worldmodel/train.ipynb #1d4d2958
 @patch
