@@ -261,9 +261,17 @@ def hidden_inputs(ppo: PPO, params, batch: Mapping):  # HiddenRows
         return None
     return rows_of(ppo.net, params, *(batch[name] for name in HIDDEN))
 
+# %% ../../nbs/online/ppo.ipynb #324629c5
+def _approx_kl(log_ratio, batch: dict) -> dict:
+    """How far the policy has moved since the rollout, and the number of samples that this was measured on. A mirrored
+    sample isn't one: its old log-probability is that of the state as it was seen"""
+    own = jnp.ones_like(log_ratio) if "reflection" not in batch else jnp.float32(batch["reflection"] == 0)
+    kl = ((jnp.exp(log_ratio) - 1 - log_ratio) * own).sum() / own.sum().clip(1)
+    return {"approx_kl": kl, "unmirrored": own.sum()}
+
 # %% ../../nbs/online/ppo.ipynb #6fef12f1
 def _policy_loss(ppo: PPO, logits, batch: dict):  # scalar loss, metrics
-    "The clipped objective, negative; with the entropy, the approximate KL and the share of clipped ratios"
+    "The clipped objective, negative; with the entropy, the share of clipped ratios, and what `_approx_kl` measures"
     log_probs = jax.nn.log_softmax(logits)
     log_prob = jnp.take_along_axis(log_probs, batch["action"][..., None], -1)[..., 0]
     entropy = -(jnp.exp(log_probs) * log_probs).sum(-1).mean()
@@ -272,11 +280,7 @@ def _policy_loss(ppo: PPO, logits, batch: dict):  # scalar loss, metrics
     advantage = _normalise(ppo, batch["advantage"])
     policy_loss = -jnp.minimum(ratio * advantage, ratio.clip(1 - ppo.clip, 1 + ppo.clip) * advantage).mean()
     clip_fraction = (jnp.abs(ratio - 1) > ppo.clip).mean()
-    return policy_loss, {
-        "entropy": entropy,
-        "approx_kl": (ratio - 1 - log_ratio).mean(),
-        "clip_fraction": clip_fraction,
-    }
+    return policy_loss, {"entropy": entropy, "clip_fraction": clip_fraction} | _approx_kl(log_ratio, batch)
 
 # %% ../../nbs/online/ppo.ipynb #46a489d8
 def loss(
@@ -335,7 +339,7 @@ def _prepare(ppo: PPO, train: TrainState, record: Record):
 def _reflected(batch: dict, reflection) -> dict:  # (1, batch) int
     "The batch with mirrored codes and actions; probabilities, values and advantages stay as they are"
     codes = reflect_codes(batch["codes"], reflection)
-    return batch | {"codes": codes, "action": reflect_actions(batch["action"], reflection)}
+    return batch | {"codes": codes, "action": reflect_actions(batch["action"], reflection), "reflection": reflection}
 
 # %% ../../nbs/online/ppo.ipynb #ef3c5bf1
 def _minibatch(ppo: PPO, data: dict, memory, table, carry, selection):
@@ -380,7 +384,9 @@ def _learn(ppo: PPO, train: TrainState, record: Record) -> tuple[TrainState, dic
     start = (train.params, train.opt_state, bonus)
     step = partial(_minibatch, ppo, data, record.memory, record.hidden_table)
     (params, opt_state, bonus), metrics = jax.lax.scan(step, start, (columns, reflection))
-    metrics = {name: x.mean() for name, x in metrics.items()} | bonus_metrics
+    unmirrored = metrics.pop("unmirrored")
+    approx_kl = (metrics["approx_kl"] * unmirrored).sum() / unmirrored.sum().clip(1)
+    metrics = {name: x.mean() for name, x in metrics.items()} | {"approx_kl": approx_kl} | bonus_metrics
     metrics["explained_variance"] = _explained_variance(ppo, data["target"], data["value"])
     return train.replace(params=params, opt_state=opt_state, bonus=bonus, key=key), metrics
 
