@@ -34,15 +34,7 @@ from craftax_nb.runs.attempts import (
 from .checkpoints import newest_state, own_folders, run_checkpoints, step_of, trained_on
 from .debug import why_debug
 from .errors import RunError, os_sentence, sentence, show_errors, status_of
-from craftax_nb.runs.files import (
-    remove_leftovers,
-    resolve,
-    show_path,
-    sync_path,
-    whole_file,
-    write_json,
-    write_text,
-)
+from .files import remove_leftovers, resolve, show_path, sync_path, whole_file, write_json, write_text
 from .journal import known_numbers, write_entry
 from .listed import listed_file
 from .notebook import given_notebook, ran_hash, tell_folder
