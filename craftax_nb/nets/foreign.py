@@ -71,7 +71,7 @@ def _answer(foreign: Foreign, views: np.ndarray, memory) -> tuple[np.ndarray, np
 def check_foreign(
     foreign: Foreign,
 ) -> Foreign:  # with `has_value` as the answer shows it
-    "Runs a network on two observations; raises `CheckpointError`, one sentence, where it doesn't fit the game"
+    "Runs a network on a few observations; raises `CheckpointError`, one sentence, where it can't play this game"
     if not isinstance(foreign.upstream_exact, bool):
         raise CheckpointError(f"{foreign.name}: upstream_exact is {foreign.upstream_exact!r}, expected True or False")
     number = isinstance(foreign.gamma, int | float) and not isinstance(foreign.gamma, bool)
@@ -87,12 +87,67 @@ def check_foreign(
     except Exception as e:  # whatever somebody else's code raises
         what = f"an observation of shape {read.shape} of {foreign.env_name} for two players"
         raise CheckpointError(f"{foreign.name} can't be asked about {what}: {_one_line(e)}") from e
+    _check_independence(foreign)
     return replace(foreign, has_value=bool(np.isfinite(value).all()))
 
 
 def _one_line(e: Exception) -> str:
     "An exception as one line: its type, and at most 300 characters of its message"
     return f"{type(e).__name__}: {' '.join(str(e).split())[:300]}"
+
+# %% ../../nbs/nets/foreign.ipynb #5118d3c5
+_PLAYERS = 3
+_STEPS = 3
+
+
+def _trial_views(foreign: Foreign) -> np.ndarray:  # (steps, players, ...), codes or frames
+    "Observations with different blocks and supplies, as the network's `observe` takes them"
+    spec = ObsSpec.of(foreign.env_name)
+    rng = np.random.default_rng(0)
+    codes = np.zeros((_STEPS, _PLAYERS, spec.width), np.uint8)
+    codes[..., spec.slices["blocks"]] = rng.integers(0, len(spec.block_names), (_STEPS, _PLAYERS, spec.tiles))
+    for name, low, high in (("wood", 0, 9), ("food", 1, 9), ("drink", 1, 9), ("energy", 1, 9), ("direction", 1, 4)):
+        column = spec.slices["counts"].start + spec.count_names.index(name)
+        codes[..., column] = rng.integers(low, high + 1, (_STEPS, _PLAYERS))
+    codes[..., spec.slices["brightness"]] = 255
+    return np.asarray(pixels(codes)) if foreign.reads_pixels else codes
+
+# %% ../../nbs/nets/foreign.ipynb #fb8d75e5
+def _trial_answers(foreign: Foreign, views: np.ndarray, groups: list[list[int]]) -> np.ndarray:
+    "Logits and values, (steps, players, actions + 1): one group of players is asked after the other, at each step"
+    memories = [foreign.initial(len(group)) for group in groups]
+    out = np.zeros((_STEPS, _PLAYERS, World(foreign.env_name).num_actions + 1), np.float32)
+    for step, view in enumerate(views):
+        for i, group in enumerate(groups):
+            logits, value, memories[i] = _answer(foreign, view[group], memories[i])
+            out[step, group] = np.concatenate([logits, np.nan_to_num(value)[:, None]], 1)
+    return out
+
+# %% ../../nbs/nets/foreign.ipynb #ee29a48d
+def _check_independence(foreign: Foreign) -> None:
+    "Raises `CheckpointError` for a network whose answers depend on other players or on earlier questions"
+    views = _trial_views(foreign)
+    remembers = "keep state in the memory that `initial(n)` begins and each step returns, and draw no random numbers"
+    reads_batch = "leave out statistics over the batch, and memory kept by the place in it"
+    players = [[player] for player in range(_PLAYERS)]
+    try:
+        alone, together, again = (_trial_answers(foreign, views, x) for x in (players, [[2, 0, 1]], players[::-1]))
+    except Exception as e:  # whatever somebody else's code raises
+        what = f"one player, then {_PLAYERS} together, then one again: {_one_line(e)}"
+        raise CheckpointError(f"{foreign.name} can't be asked about {what}; {remembers}; {reads_batch}") from e
+    for how, answers, remedy in (("after other questions", again, remembers), ("with others", together, reads_batch)):
+        difference = np.abs(answers - alone).max()
+        if difference > _tolerance(alone):
+            raise CheckpointError(
+                f"{foreign.name} answers differently by {difference:.2g} when a player is asked {how}, expected what "
+                f"its own observation and memory give; {remedy}"
+            )
+
+
+def _tolerance(answers: np.ndarray) -> float:
+    "How far rounding may move answers with the size of a batch; more where all of them are half-precision numbers"
+    half = any((answers == answers.astype(kind)).all() for kind in (jnp.bfloat16, np.float16))
+    return (3e-2 if half else 1e-3) * max(1.0, float(np.abs(answers).max()))
 
 # %% ../../nbs/nets/foreign.ipynb #5515d191
 @partial(jax.jit, static_argnums=0)  # without jit, each call outside compiled code would compile its callback anew

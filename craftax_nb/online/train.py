@@ -19,7 +19,7 @@ from ..nets.spec import NetSpec
 from .bonuses import has_own_critic
 from .hidden import collect_live, label_episodes, measure_hidden
 from .ppo import PPO, TrainState, collect, init, learn
-from ..play.hidden import HiddenStore
+from ..play.hidden import HiddenStore, check_stored
 from ..play.live_rollout import asked_so_far, check_asked_model, hidden_metrics, live_recipe
 from ..play.types import Record
 from ..runs.checkpoints import step_of
@@ -185,6 +185,7 @@ def restore(self: PPOTrainee, folder: Path) -> None:
     "Loads a checkpoint's training state; DamagedState where it can't be read, ValueError for another network or model"
     if self.hidden is not None:
         check_asked_model(read_meta(folder)["recipe"], self.hidden, self.ppo.hidden)
+        check_stored(folder)
     self.state = load_train(folder, self.ppo)
     self.step = step_of(folder)
 

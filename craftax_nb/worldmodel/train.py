@@ -15,7 +15,7 @@ from fastcore.basics import patch
 
 from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..play.engine import Envs
-from ..play.hidden import HiddenStore
+from ..play.hidden import HiddenStore, check_stored
 from craftax_nb.play.live_rollout import (
     asked_so_far,
     check_asked_model,
@@ -175,6 +175,7 @@ def restore(self: DreamerTrainee, folder: Path) -> None:
     "Loads training state and replay; DamagedState where they can't be read, ValueError for other sizes or models"
     if self.hidden is not None:
         check_asked_model(read_meta(folder)["recipe"], self.hidden, self.settings.hidden)
+        check_stored(folder)
     self.state, self.replay = load_dreamer(folder, self.settings, self.seed)
     self.step = step_of(folder)
 
