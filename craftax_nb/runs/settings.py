@@ -64,6 +64,7 @@ class Parameter:
     earlier_values: Mapping = field(default_factory=dict)  # a whole number that earlier runs have -> what it is today
     absent: object = None  # what runs did before the parameter was added; None: its default
     compared: bool = True  # whether a run is continued only with the same value
+    last_bit: bool = False  # whether another value, which decides where it computes, may change sums in the last bit
     presets: Mapping[str, object] = field(default_factory=dict)  # preset -> value
 
 
