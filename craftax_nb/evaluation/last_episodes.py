@@ -25,9 +25,9 @@ def training_summary(
         value = return_of(returns)
         sentence = beside_chance(env_name, value)
         return {"recent_return": value, "conclusion": f"The last whole episodes of training: {sentence}"}
-    if not recent.ended:
+    if not recent.last_returns:
         return {"conclusion": f"No episode ended in training; {_advice(folder)}"}
-    value = return_of(list(recent.ended))
+    value = return_of(list(recent.last_returns))
     return {"return_of_ended": value, "conclusion": _uncompared(value, recent, folder)}
 
 # %% ../../nbs/evaluation/last_episodes.ipynb #a7398c5f
@@ -38,8 +38,6 @@ def _advice(folder: str) -> str:
 
 def _uncompared(value: list, recent: RecentEpisodes, folder: str) -> str:
     "The sentence about episodes that are too few to compare, or the short ones of a batch that still runs"
-    reached = (
-        f"Mean return {format_number(value[:3])} over the last {len(recent.ended)} episodes that ended in training"
-    )
+    reached = f"Mean return {format_number(value[:3])} over the last {value[3]} episodes that ended in training"
     whole = f"{len(recent.returns())} began before the {recent.running} that still run ({LEAST_EPISODES} are needed)"
     return f"{reached}, which lacks longer ones: of whole episodes only {whole}; {_advice(folder)}"

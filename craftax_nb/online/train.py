@@ -231,7 +231,7 @@ def row(self: PPOTrainee) -> dict[str, float]:
 @patch
 def progress(self: PPOTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent.ended or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.last_returns or [np.nan]):.2f}"
 
 
 @patch

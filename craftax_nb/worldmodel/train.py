@@ -213,7 +213,7 @@ def row(self: DreamerTrainee) -> dict[str, float]:
 @patch
 def progress(self: DreamerTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent.ended or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.last_returns or [np.nan]):.2f}"
 
 # %% ../../nbs/worldmodel/train.ipynb #1d4d2958
 @patch
