@@ -30,6 +30,11 @@ def current_values(
 PLACE = ("run_dir", "wandb")  # never compared
 
 
+def _unused(needs: str, *runs: Mapping) -> bool:
+    "Whether a parameter has no effect in any of the runs, because the one that it needs is off"
+    return bool(needs) and not any(values.get(needs) for values in runs)
+
+
 def check_same(
     folder: Path,
     job: str,
@@ -46,6 +51,7 @@ def check_same(
     absent = {name: described.absent for name, described in parameters.items() if described.absent is not None}
     began = {k: v for k, v in (defaults | absent).items() if k in new} | current_values(old.params, parameters)
     free = {*PLACE, *(name for name, described in parameters.items() if not described.compared)}
+    free |= {name for name, described in parameters.items() if _unused(described.needs, began, new)}
     for k in {**began, **new}:
         if k not in free and began.get(k) != new.get(k):
             raise RunError(
