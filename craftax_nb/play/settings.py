@@ -28,7 +28,7 @@ from ..world.names import ENV_NAMES, TEXT_FORMATS
 HIDDEN_STATES = parameter("", "a model asked during play: its name and recipe's fields, recipe.json, a labelled run")
 CADENCE = parameter(
     "",
-    'asked every k steps (1 to 1000); "episode": at its first; "once": once; "": as the recipe says',
+    'asked every k steps (1 to 1000), "episode": at its first, "once"; "": as the recipe says',
     Range(1, 1000, besides=("", EPISODE, ONCE)),
     needs="hidden_states",
     earlier_values={0: EPISODE, -1: ONCE},
