@@ -5,7 +5,11 @@
 # %% ../../nbs/evaluation/last_episodes.ipynb #db15dafd
 from __future__ import annotations
 
+import pandas as pd
+
 from .stats import return_of
+from ..lm.cadence import age_words
+from ..lm.recipe import Recipe
 from ..play.chance import beside_chance
 from ..runs.effects import LEAST_EPISODES
 from ..runs.journal import format_number
@@ -19,15 +23,27 @@ def training_summary(
     env_name: str,
     recent: RecentEpisodes,  # of the last checkpoint
     folder: str,  # of the run, for the command that helps
-) -> dict:  # conclusion; recent_return where it can be compared, else return_of_ended, if any episode ended
-    "What a run's summary keeps of its last episodes: their mean return, and one sentence"
+    metrics: pd.DataFrame | None = None,  # of `read_metrics`, of an agent that reads hidden states
+    recipe: Recipe | None = None,  # of these
+) -> dict:  # conclusion; recent_return where it can be compared, else return_of_ended, if any episode ended; hidden_age
+    "What a run's summary keeps: the mean return of its last episodes, how old the hidden states were, and one sentence"
+    summary = _returns_summary(env_name, recent, folder)
+    if recipe is None or metrics is None or "hidden_age" not in metrics:
+        return summary
+    age = float(metrics["hidden_age"].mean())
+    sentence = f"The agent read {age_words(age, recipe.cadence)}. {summary['conclusion']}"
+    return summary | {"hidden_age": age, "conclusion": sentence}
+
+# %% ../../nbs/evaluation/last_episodes.ipynb #57663b3e
+def _returns_summary(env_name: str, recent: RecentEpisodes, folder: str) -> dict:
+    "The mean return of a run's last episodes, and the sentence about it"
     if len(returns := recent.returns()) >= LEAST_EPISODES:
         value = return_of(returns)
         sentence = beside_chance(env_name, value)
         return {"recent_return": value, "conclusion": f"The last whole episodes of training: {sentence}"}
-    if not recent.ended:
+    if not recent.last_returns:
         return {"conclusion": f"No episode ended in training; {_advice(folder)}"}
-    value = return_of(list(recent.ended))
+    value = return_of(list(recent.last_returns))
     return {"return_of_ended": value, "conclusion": _uncompared(value, recent, folder)}
 
 # %% ../../nbs/evaluation/last_episodes.ipynb #a7398c5f
@@ -38,8 +54,6 @@ def _advice(folder: str) -> str:
 
 def _uncompared(value: list, recent: RecentEpisodes, folder: str) -> str:
     "The sentence about episodes that are too few to compare, or the short ones of a batch that still runs"
-    reached = (
-        f"Mean return {format_number(value[:3])} over the last {len(recent.ended)} episodes that ended in training"
-    )
+    reached = f"Mean return {format_number(value[:3])} over the last {value[3]} episodes that ended in training"
     whole = f"{len(recent.returns())} began before the {recent.running} that still run ({LEAST_EPISODES} are needed)"
     return f"{reached}, which lacks longer ones: of whole episodes only {whole}; {_advice(folder)}"

@@ -156,7 +156,7 @@ def _collect(ppo: PPO, state: TrainState, hidden: HiddenStore | None) -> tuple[T
         return *collect(ppo, state), {}
     before = asked_so_far(hidden)
     state, record = collect_live(ppo, state, hidden)
-    return state, record, hidden_metrics(record, hidden, before)
+    return state, record, hidden_metrics(record, hidden, before, ppo.net.on_stale)
 
 # %% ../../nbs/online/train.ipynb #a73c53e4
 class PPOTrainee(Trainee):
@@ -231,7 +231,7 @@ def row(self: PPOTrainee) -> dict[str, float]:
 @patch
 def progress(self: PPOTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent.ended or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.last_returns or [np.nan]):.2f}"
 
 
 @patch

@@ -52,10 +52,21 @@ def gain_over(
     "The difference of two means of independent episodes; its ends are those of both means, added as squares"
     mean, low, high, episodes = value
     other, other_low, other_high, other_episodes = chance
-    below = math.hypot(mean - low, other_high - other)
-    above = math.hypot(high - mean, other - other_low)
+    wider = _widening(episodes)
+    others_wider = _widening(other_episodes)
+    below = math.hypot(wider * (mean - low), others_wider * (other_high - other))
+    above = math.hypot(wider * (high - mean), others_wider * (other - other_low))
     gain = mean - other
     return Effect(gain, gain - below, gain + above, min(episodes, other_episodes))
+
+
+def _widening(episodes: int) -> float:
+    "By how much a bootstrap interval of few episodes is too narrow, as Student's t is wider than the normal"
+    from scipy.special import ndtri, stdtrit
+
+    if episodes < 2:
+        return math.inf
+    return float(stdtrit(episodes - 1, 0.975) / ndtri(0.975)) * math.sqrt(episodes / (episodes - 1))
 
 # %% ../../nbs/play/chance.ipynb #9c5219ff
 def beside_chance(

@@ -27,10 +27,12 @@ from ..world.names import ENV_NAMES, TEXT_FORMATS
 # %% ../../nbs/play/settings.ipynb #a2199e2a
 HIDDEN_STATES = parameter("", "a model asked during play: its name and recipe's fields, recipe.json, a labelled run")
 CADENCE = parameter(
-    EPISODE,
-    'asked every k steps (1 to 1000); "episode": at its first step; "once": once in all',
-    Range(1, 1000, besides=(EPISODE, ONCE)),
+    "",
+    'asked every k steps (1 to 1000), "episode": at its first, "once"; "": as the recipe says',
+    Range(1, 1000, besides=("", EPISODE, ONCE)),
+    needs="hidden_states",
     earlier_values={0: EPISODE, -1: ONCE},
+    absent=EPISODE,
 )
 SERVER = parameter("", "address of a label server that is asked instead of a model on this machine", compared=False)
 HIDDEN_DROPOUT = parameter(

@@ -59,7 +59,7 @@ class Parameter:
 
     allowed: Range | tuple[str, ...] = ()  # the interval of a number, or the choices of a text; (): any
     joins: tuple[str, ...] = ()  # the names that a text may hold, joined by + and separated by commas
-    needs: str = ""  # the switch that must be on, an earlier field
+    needs: str = ""  # the earlier field that must be on, or not empty, for this one to have an effect
     earlier: str = ""  # its name in the version before, which is accepted with a warning
     earlier_values: Mapping = field(default_factory=dict)  # a whole number that earlier runs have -> what it is today
     absent: object = None  # what runs did before the parameter was added; None: its default

@@ -23,15 +23,15 @@ MOST_RECENT = 100  # episodes, over which a mean return is taken
 class RecentEpisodes:
     "The last episodes of a training in all its environments. Steps are counted in each environment from 0"
 
-    ended: Iterable[float] = ()  # returns of the episodes that ended last
-    begun: list = field(default_factory=list)  # of ended episodes: [step at which it began, environment, return]
+    last_returns: Iterable[float] = ()  # returns of the episodes that ended last
+    episodes: list = field(default_factory=list)  # of ended episodes: [step at which it began, environment, return]
     steps: int = 0  # that each environment has played
     oldest: int = 0  # step at which the oldest episode began that still runs
     running: int = 0  # environments in the middle of an episode
 
     def __post_init__(self):
-        self.ended = deque(self.ended, maxlen=MOST_RECENT)
-        self.begun = [tuple(episode) for episode in self.begun]
+        self.last_returns = deque(self.last_returns, maxlen=MOST_RECENT)
+        self.episodes = [tuple(episode) for episode in self.episodes]
 
 # %% ../../nbs/training/episodes.ipynb #c8720722
 @patch
@@ -40,33 +40,33 @@ def add(
     record: Mapping,  # name -> numpy (steps, envs): terminated, truncated, episode_return, episode_length
 ) -> None:
     "Adds the steps that follow in all environments"
-    done = record["terminated"] | record["truncated"]
+    ends = record["terminated"] | record["truncated"]
     length = record["episode_length"]
-    step, env = np.nonzero(done)
-    returns = record["episode_return"][done].tolist()
-    began = self.steps + step + 1 - length[done]
-    self.ended.extend(returns)
-    self.steps += len(done)
-    age = np.where(done[-1], 0, length[-1])  # of the running episodes
+    step, env = np.nonzero(ends)
+    returns = record["episode_return"][ends].tolist()
+    start = self.steps + step + 1 - length[ends]
+    self.last_returns.extend(returns)
+    self.steps += len(ends)
+    age = np.where(ends[-1], 0, length[-1])  # of the running episodes
     self.oldest = int(self.steps - age.max())
     self.running = int((age > 0).sum())
-    self._keep([*self.begun, *zip(began.tolist(), env.tolist(), returns, strict=True)])
+    self._keep([*self.episodes, *zip(start.tolist(), env.tolist(), returns, strict=True)])
 
 # %% ../../nbs/training/episodes.ipynb #2ef13f7a
 @patch
-def _keep(self: RecentEpisodes, begun: list) -> None:
+def _keep(self: RecentEpisodes, episodes: list) -> None:
     "Keeps the episodes of which `returns` is made, now or when the running ones have ended"
-    whole = sorted(episode for episode in begun if 0 <= episode[0] < self.oldest)
-    self.begun = whole[-MOST_RECENT:] + [episode for episode in begun if episode[0] >= self.oldest]
+    whole = sorted(episode for episode in episodes if 0 <= episode[0] < self.oldest)
+    self.episodes = whole[-MOST_RECENT:] + [episode for episode in episodes if episode[0] >= self.oldest]
 
 
 @patch
 def returns(self: RecentEpisodes) -> list[float]:
     "The returns of the last episodes that began before any that still runs; of one step the last environments'"
-    return [value for began, _, value in self.begun if began < self.oldest]
+    return [value for start, _, value in self.episodes if start < self.oldest]
 
 
 @patch
 def to_dict(self: RecentEpisodes) -> dict:
     "The fields, as JSON can hold them"
-    return vars(self) | {"ended": list(self.ended)}
+    return vars(self) | {"last_returns": list(self.last_returns)}

@@ -88,19 +88,19 @@ def episode_metrics(
 ) -> dict:
     """Means over the episodes that ended in this rollout, and the share of them that unlocked each achievement. Where
     none ended, the number of episodes alone"""
-    done = record["terminated"] | record["truncated"]
+    ends = record["terminated"] | record["truncated"]
     recent.add(record)
-    if not done.any():
+    if not ends.any():
         return {"episodes": 0}
-    mean = lambda name: float(record[name][done].mean())
-    unlocked = record["achievements"][done]
+    mean = lambda name: float(record[name][ends].mean())
+    unlocked = record["achievements"][ends]
     return {
-        "episodes": int(done.sum()),
+        "episodes": int(ends.sum()),
         "episode_return": mean("episode_return"),
         "episode_length": mean("episode_length"),
-        "recent_return": float(np.mean(recent.ended)),
+        "recent_return": float(np.mean(recent.last_returns)),
         "floor": mean("floor"),
-        "deepest_floor": int(record["floor"][done].max()),
+        "deepest_floor": int(record["floor"][ends].max()),
         "achievements": float(unlocked.sum(-1).mean()),
         **{f"achievement/{name}": float(share) for name, share in zip(names, unlocked.mean(0), strict=True)},
     }

@@ -143,7 +143,7 @@ def play_and_learn(
     due = due if len(replay.ready()) else 0
     learner, metrics = learn_updates(settings, progress.learner, replay, due, store)
     if store is not None:
-        metrics |= hidden_metrics(record, store, questions)
+        metrics |= hidden_metrics(record, store, questions, settings.net.on_stale)
     return DreamerProgress(learner, envs, key), metrics, columns
 
 # %% ../../nbs/worldmodel/train.ipynb #46c9fba8
@@ -213,7 +213,7 @@ def row(self: DreamerTrainee) -> dict[str, float]:
 @patch
 def progress(self: DreamerTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent.ended or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.last_returns or [np.nan]):.2f}"
 
 # %% ../../nbs/worldmodel/train.ipynb #1d4d2958
 @patch
