@@ -23,7 +23,8 @@ from this run's episodes.
 14. evaluation.video: episodes as mp4
 15. evaluation.diagnose: two sources of hidden states, from a terminal
 16. evaluation.job: the jobs `evaluate` and `ablate`
-17. evaluation.settings: the parameters of evaluate and ablate
+17. evaluation.last_episodes: how a training ended, next to chance
+18. evaluation.settings: the parameters of evaluate and ablate
 
 ## Who calls it
 

@@ -36,6 +36,7 @@ from ..offline.batches import held_out_of
 from ..play.types import Record
 from ..runs.effects import LEAST_EPISODES, too_few
 from ..runs.files import write_text
+from ..runs.listed import listed_file, reading
 from ..world.shifts import shifted
 
 # %% auto #0
@@ -137,11 +138,13 @@ def evaluate(
         results = evaluate_agent(agent, world, count, self.seed, labeller, self.cadence, **options)
         percentiles = labeller.take() if isinstance(labeller, MeasuredLabeller) else np.zeros(0)
         stem.parent.mkdir(exist_ok=True)
-        np.save(f"{stem}-percentiles.npy", percentiles)
+        with listed_file(f"{stem}-percentiles.npy") as new, new.open("wb") as file:
+            np.save(file, percentiles)
         return results
 
     results = results_once(f"{stem}.npz", self.key(name, agent, prompt, shift), play)
-    percentiles = np.load(f"{stem}-percentiles.npy")
+    with reading(f"{stem}-percentiles.npy", f"remove {stem.name}.npz, and the episodes are played again") as path:
+        percentiles = np.load(path)
     if warning := unfamiliar_warning(percentiles):
         self.warnings.append(f"{name}: {warning}")
     return results, percentiles if len(percentiles) else None

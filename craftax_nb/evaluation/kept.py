@@ -15,6 +15,7 @@ from IPython.display import display
 from .results import Results
 from .stats import bootstrap_means, interval
 from ..nets.agent import Agent
+from ..runs.effects import too_few
 from ..runs.settings import split_names
 from ..world.env import World
 from ..world.shifts import shifted
@@ -100,7 +101,8 @@ def readable_kept(
     def percent(row) -> str:
         if np.isnan(row["kept"]):
             return "no ratio"
-        return f"{100 * row['kept']:.0f} [{100 * row['kept_low']:.0f}, {100 * row['kept_high']:.0f}]"
+        share = f"{100 * row['kept']:.0f} [{100 * row['kept_low']:.0f}, {100 * row['kept_high']:.0f}]"
+        return f"{share}, too few" if too_few(row["episodes"]) else share
 
     rows = [row for _, row in table.iterrows()]
     columns = {

@@ -27,7 +27,7 @@ from ..play.settings import PROTOCOLS, PlayLLMSettings
 from ..play.transcript import Limit, LimitReached, Transcript, chat_hash
 from ..play.types import Record, all_codes, episode_steps, join_steps, to_episode
 from ..play.wording import make_chat, play_prompt
-from ..runs.effects import LEAST_EPISODES, too_few
+from ..runs.effects import Effect, conclude
 from ..runs.files import remove_whole
 from ..world.env import World
 from ..world.names import is_classic
@@ -230,24 +230,26 @@ def _language_facts(table: pd.DataFrame, blind: str, nats: list[float] | None, u
     )
 
 # %% ../../nbs/evaluation/language.ipynb #ff83d5c7
+def _better_than(table: pd.DataFrame, other: str, subject: str, claims: tuple[str, str]) -> tuple[str, str]:
+    "The direction of the model's paired difference to another row, and the clause about it"
+    row = table.loc[other]
+    effect = Effect(row["difference"], row["difference_low"], row["difference_high"], int(row["episodes"]))
+    return effect.direction, conclude(effect, subject, *claims)
+
+
 def language_conclusion(
     table: pd.DataFrame,  # from `achievement_table`, with the rows random and blind
     blind: str,  # the row of the blind twin
     nats: list[float] | None,  # from `information`; None where the probabilities aren't known
     unreadable: float = 0.0,  # share of the steps that became noop because no answer could be read
 ) -> str:
-    "One sentence on whether the model plays, with the numbers behind it"
-    model = table.index[0]
-    episodes = int(table["episodes"].iloc[0])
-    facts = _language_facts(table, blind, nats, unreadable)
-    if too_few(episodes):
-        return f"Too small to conclude whether {model} plays: {facts} ({LEAST_EPISODES} episodes are needed)."
-    beats = {name: table.loc[name, "difference_low"] > 0 for name in ("random", blind)}
-    if all(beats.values()):
-        return f"{model} plays: {facts}."
-    if beats["random"]:
-        return f"{model} has good habits, and doesn't look: {facts}."
-    return f"{model} can't play: {facts}."
+    "One sentence on whether the model plays, with the numbers behind it. Its blind twin matters once it beats chance"
+    claims = "it plays better than chance", "it plays worse than chance"
+    direction, clause = _better_than(table, "random", "achievements from chance", claims)
+    if direction == "higher":
+        claims = "better than its blind twin, so it looks", "worse than its blind twin, which doesn't look"
+        clause += f", {_better_than(table, blind, 'achievements from its blind twin', claims)[1]}"
+    return f"{table.index[0]}: {clause}; {_language_facts(table, blind, nats, unreadable)}."
 
 # %% ../../nbs/evaluation/language.ipynb #b1f117b4
 def _draw_achievements(ax: plt.Axes, table: pd.DataFrame) -> None:

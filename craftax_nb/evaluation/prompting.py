@@ -16,10 +16,12 @@ from fastcore.basics import patch
 
 from ..data.dataset import Dataset
 from ..data.golden import find_golden, golden, marks_folder
+from .stats import expanded_level, paired_difference
 from ..lm.engines import Engine, EngineCant
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
 from ..play.wording import action_words, fill_prompt, make_chat, read_action
+from ..runs.effects import Effect, conclude
 from ..world.env import World
 
 # %% auto #0
@@ -180,11 +182,15 @@ def compare_prompts(
 def comparison_sentence(
     table: pd.DataFrame,  # from `compare_prompts`
 ) -> str:
-    "One sentence: how many choices are the recorded action under each system text, and how many changed"
-    agree = [int((table["recorded"] == table[which]).sum()) for which in ("now", "before")]
+    "One sentence: how many choices are the recorded action under each system text, how many changed, what follows"
+    now, before = (np.asarray(table["recorded"] == table[which], float) for which in ("now", "before"))
     num_changed = int((table["now"] != table["before"]).sum())
     num_unreadable = int((~table["readable"]).sum())
-    words = (
-        f"{agree[0]} of {len(table)} choices are the recorded action, where it was {agree[1]}; {num_changed} changed"
+    effect = Effect(*paired_difference(now, before, expanded_level(0.95, len(table))), len(table))
+    claims = (
+        "the new text agrees more often with the recorded actions",
+        "it agrees less often with the recorded actions",
     )
-    return f"{words}; {num_unreadable} written answers can't be read."
+    agreement = f"{now.sum():.0f} of {len(table)} choices are the recorded action, where it was {before.sum():.0f}"
+    counts = f"{agreement}; {num_changed} changed; {num_unreadable} written answers can't be read"
+    return f"{counts}: {conclude(effect, 'agreement', *claims, 'states')}."

@@ -14,7 +14,7 @@ from .stats import check_same_games, expanded_level, paired_difference
 from ..lm.labeller import Labeller
 from ..lm.prompt import prompt_versions, system_text
 from ..lm.recipe import Recipe, require_same
-from ..runs.effects import LEAST_EPISODES, too_few
+from ..runs.effects import Effect, conclude
 from ..runs.files import resolve
 
 # %% auto #0
@@ -75,18 +75,12 @@ def reliance(
     other: Results,  # with another one, in the same worlds
     prompt: str,  # the other one
 ) -> str:
-    "One sentence: whether the return is lower with the other prompt; raises as `check_same_games`"
+    "One sentence: whether the return differs with the other prompt; raises as `check_same_games`"
     check_same_games({name: own, f"{name} with prompt {prompt!r}": other})
     common = min(len(own.returns), len(other.returns))
     pair = own.returns[:common], other.returns[:common]
-    gain, low, high = paired_difference(*pair, level=expanded_level(0.95, common))
-    numbers = (
-        f"with {prompt!r} its return is {pair[1].mean():.2f} where it was {pair[0].mean():.2f}, "
-        f"{gain:+.2f} [{low:+.2f}, {high:+.2f}] for its own prompt over {common} episodes"
-    )
-    if too_few(common):
-        return f"Too small to conclude whether {name} relies on its prompt: {numbers} ({LEAST_EPISODES} are needed)."
-    if low > 0:
-        return f"{name} relies on its prompt: {numbers}."
-    verdict = "plays better without its own prompt" if high < 0 else "shows no sign of relying on its prompt"
-    return f"{name} {verdict}: {numbers}."
+    gain = Effect(*paired_difference(*pair, level=expanded_level(0.95, common)), common)
+    claims = "it relies on its prompt", "it plays better without its own prompt"
+    clause = conclude(gain, "return from its own prompt to the other", *claims)
+    means = f"{pair[0].mean():.2f} with its own prompt, {pair[1].mean():.2f} with {prompt!r}"
+    return f"{name}: {clause}; mean return over {common} episodes {means}."

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..play.types import Record, all_codes
-from ..runs.files import whole_file
+from ..runs.listed import listed_file, reading
 from ..world.env import World
 from ..world.shifts import shifted
 
@@ -82,7 +82,7 @@ def save_results(
     for number in numbers:
         arrays |= _columns(number, results.recordings[number])
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as new, new.open("wb") as file:
+    with listed_file(path) as new, new.open("wb") as file:
         np.savez_compressed(file, about=json.dumps(metadata), **arrays)
 
 # %% ../../nbs/evaluation/results.ipynb #88e0e2ba
@@ -93,7 +93,7 @@ def load_results(
     "The results that were saved"
     if not Path(path).exists():
         return None
-    with np.load(path) as saved:
+    with reading(path, "remove it, and the episodes are played again"), np.load(path) as saved:
         metadata = json.loads(str(saved["about"]))
         if metadata["key"] != json.loads(json.dumps(key)):
             return None

@@ -278,10 +278,12 @@ def achievement_rates(
     return pd.concat(rows, ignore_index=True)
 
 # %% ../../nbs/evaluation/stats.ipynb #adc2d71f
-def _with_ends(table: pd.DataFrame, column: str, digits: int) -> pd.Series:
-    "A column as text: mean [low, high]"
+def _with_ends(table: pd.DataFrame, column: str, digits: int, episodes: pd.Series | None = None) -> pd.Series:
+    "A column as text: mean [low, high]; with the number of episodes it is marked where these are too few"
     rows = zip(table[column], table[f"{column}_low"], table[f"{column}_high"], strict=True)
     texts = [f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]" for mean, low, high in rows]
+    if episodes is not None:
+        texts = [f"{text}{', too few' * bool(too_few(n))}" for text, n in zip(texts, episodes, strict=True)]
     return pd.Series(texts, index=table.index)
 
 # %% ../../nbs/evaluation/stats.ipynb #467cb4f6
@@ -290,6 +292,7 @@ def readable(
 ) -> pd.DataFrame:  # strings
     "The summary as a table for people, in which means read `mean [low, high]`"
     baseline = table.attrs["baseline"]
+    common = table["episodes"].clip(upper=table.loc[baseline, "episodes"])
     columns = {
         "rank": table["rank"],
         "episodes": table["episodes"],
@@ -300,7 +303,7 @@ def readable(
         "floor reached, mean": _with_ends(table, "floor", 2),
         "floor reached, deepest": table["deepest_floor"],
         "cut short": table["cut"].map("{:.0%}".format),
-        f"against {baseline}": _with_ends(table, "difference", 2).where(table.index != baseline, ""),
+        f"against {baseline}": _with_ends(table, "difference", 2, common).where(table.index != baseline, ""),
         "episodes to see 1 point": table["episodes_for_1_point"].map(lambda x: "" if np.isnan(x) else f"{x:.0f}"),
     }
     return pd.DataFrame(columns)

@@ -31,7 +31,12 @@ def model_cache_folder() -> Path:
     "Where converted models are kept: CRAFTAX_NB_CACHE, else craftax_nb in the user's cache folder (XDG)"
     if folder := os.environ.get("CRAFTAX_NB_CACHE"):
         return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "craftax_nb"
+    except RuntimeError:  # neither HOME nor an entry for this user
+        raise ModelError(
+            "this user has no home folder: name a folder for converted models in CRAFTAX_NB_CACHE"
+        ) from None
 
 # %% ../../nbs/lm/models.ipynb #8d656546
 def package_folder(

@@ -6,7 +6,6 @@
 __all__ = ['save_arrays', 'load_arrays', 'checksums', 'check_files', 'write_weights', 'read_weights']
 
 # %% ../../nbs/nets/weights.ipynb #42a7b6be
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from .flax_nets import check_weights
 from .spec import NetSpec, flax_from_torch, torch_from_flax
+from ..runs.listed import file_checksum
 
 # %% ../../nbs/nets/weights.ipynb #164044d7
 def save_arrays(path, arrays: Mapping) -> None:
@@ -35,7 +35,7 @@ def checksums(folder: Path) -> dict[str, str]:
     "Size and CRC-32 of each file of weights below the folder, by relative path"
     holds_weights = lambda p: p.is_file() and (p.parent != folder or p.suffix in (".safetensors", ".onnx"))
     files = [p for p in sorted(folder.rglob("*")) if holds_weights(p)]
-    return {str(p.relative_to(folder)): f"{p.stat().st_size}-{zlib.crc32(p.read_bytes()):08x}" for p in files}
+    return {str(p.relative_to(folder)): file_checksum(p) for p in files}
 
 
 def check_files(folder: Path, meta: Mapping) -> None:

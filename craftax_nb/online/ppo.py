@@ -265,9 +265,8 @@ def hidden_inputs(ppo: PPO, params, batch: Mapping):  # HiddenRows
 
 # %% ../../nbs/online/ppo.ipynb #324629c5
 def _approx_kl(log_ratio, batch: dict) -> dict:
-    """How far the policy has moved since the rollout, and the number of samples that this was measured on. A mirrored
-    sample isn't one: its old log-probability is that of the state as it was seen"""
-    own = jnp.ones_like(log_ratio) if "reflection" not in batch else jnp.float32(batch["reflection"] == 0)
+    "How far the policy has moved since the rollout, over the samples that aren't mirrored, and how many these are"
+    own = jnp.float32(batch.get("reflection", jnp.zeros_like(log_ratio)) == 0)
     kl = ((jnp.exp(log_ratio) - 1 - log_ratio) * own).sum() / own.sum().clip(1)
     return {"approx_kl": kl, "unmirrored": own.sum()}
 

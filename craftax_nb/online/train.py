@@ -5,7 +5,6 @@
 # %% ../../nbs/online/train.ipynb #b0af8c06
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,13 +19,14 @@ from ..nets.spec import NetSpec
 from .bonuses import has_own_critic
 from .hidden import collect_live, label_episodes, measure_hidden
 from .ppo import PPO, TrainState, collect, init, learn
-from ..play.hidden import HiddenStore
+from ..play.hidden import HiddenStore, check_stored
 from ..play.live_rollout import asked_so_far, check_asked_model, hidden_metrics, live_recipe
 from ..play.types import Record
 from ..runs.checkpoints import find_checkpoint, step_of
 from ..runs.files import remove_whole
 from ..runs.run import Run
 from ..training.driver import Schedule, Trainee, train
+from ..training.episodes import RecentEpisodes
 from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
 from ..world.streams import Worlds, joined_worlds, recorded_worlds, worlds_record
 
@@ -46,7 +46,7 @@ def save_train(
     folder: Path,  # of the checkpoint, step-...
     ppo: PPO,
     state: TrainState,
-    recent: Iterable[float] = (),  # returns of the last episodes, of which `recent_return` is the mean
+    recent: RecentEpisodes | None = None,  # the last episodes so far; None: none
     store: HiddenStore | None = None,  # of an agent that reads hidden states
     parameters: dict | None = None,  # of the run
     worlds: tuple[Worlds, ...] | None = None,  # that the agents learned in; None: unknown
@@ -198,6 +198,7 @@ def restore(self: PPOTrainee, folder: Path) -> None:
     "Loads a checkpoint's training state; DamagedState where it can't be read, ValueError for another network or model"
     if self.hidden is not None:
         check_asked_model(read_meta(folder)["recipe"], self.hidden, self.ppo.hidden)
+        check_stored(folder)
     self.state = load_train(folder, self.ppo)
     self.step = step_of(folder)
     self.worlds = recorded_worlds(read_meta(folder).get("worlds"))
@@ -246,7 +247,7 @@ def row(self: PPOTrainee) -> dict[str, float]:
 @patch
 def progress(self: PPOTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.last_returns or [np.nan]):.2f}"
 
 
 @patch

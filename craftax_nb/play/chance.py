@@ -5,17 +5,19 @@
 # %% ../../nbs/play/chance.ipynb #616c4272
 from __future__ import annotations
 
+import math
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+from ..runs.effects import Effect, conclude
 from ..runs.files import read_json
 from ..runs.journal import format_number
 
 # %% auto #0
-__all__ = ['random_returns', 'random_return', 'beside_chance']
+__all__ = ['random_returns', 'random_return', 'gain_over', 'beside_chance']
 
 # %% ../../nbs/play/chance.ipynb #5adf5ca4
 @cache
@@ -43,6 +45,30 @@ def random_return(
     return None if returns is None else [game["mean"], game["low"], game["high"], len(returns)]
 
 # %% ../../nbs/play/chance.ipynb #00869e93
+def gain_over(
+    value: list,  # a mean return with low, high and episodes
+    chance: list,  # a random policy's, of other episodes
+) -> Effect:
+    "The difference of two means of independent episodes; its ends are those of both means, added as squares"
+    mean, low, high, episodes = value
+    other, other_low, other_high, other_episodes = chance
+    wider = _widening(episodes)
+    others_wider = _widening(other_episodes)
+    below = math.hypot(wider * (mean - low), others_wider * (other_high - other))
+    above = math.hypot(wider * (high - mean), others_wider * (other - other_low))
+    gain = mean - other
+    return Effect(gain, gain - below, gain + above, min(episodes, other_episodes))
+
+
+def _widening(episodes: int) -> float:
+    "By how much a bootstrap interval of few episodes is too narrow, as Student's t is wider than the normal"
+    from scipy.special import ndtri, stdtrit
+
+    if episodes < 2:
+        return math.inf
+    return float(stdtrit(episodes - 1, 0.975) / ndtri(0.975)) * math.sqrt(episodes / (episodes - 1))
+
+# %% ../../nbs/play/chance.ipynb #9c5219ff
 def beside_chance(
     env_name: str,
     value: list,  # a mean return with low, high and episodes
@@ -51,12 +77,9 @@ def beside_chance(
 ) -> str:
     "One sentence: whether a mean return is above a random policy's, which is next to it"
     chance = chance or random_return(env_name)
-    reached = f"of {whose} {format_number(value)}" if whose else format_number(value)
+    numbers = lambda x: f"{format_number(x[:3])} over {x[3]:,} episodes"
+    reached = f"Mean return {f'of {whose} ' * bool(whose)}{numbers(value)}"
     if chance is None:
-        return f"Mean return {reached}; a random policy's is not known for craftax {version('craftax')}: see evaluate."
-    comparison = "can't be told from"
-    if value[1] > chance[2]:
-        comparison = "is above"
-    elif value[2] < chance[1]:
-        comparison = "is below"
-    return f"Mean return {reached}: it {comparison} a random policy's, {format_number(chance)}."
+        return f"{reached}; a random policy's is not known for craftax {version('craftax')}: see evaluate."
+    claims = {name: f"it is {where} a random policy's" for name, where in (("higher", "above"), ("lower", "below"))}
+    return f"{reached}, a random policy's {numbers(chance)}: {conclude(gain_over(value, chance), 'return', **claims)}."

@@ -16,11 +16,12 @@ from fastcore.basics import patch
 from ..lm.labeller import Labeller
 from ..lm.prompt import text_key
 from ..nets.weights import load_arrays
-from ..runs.checkpoints import TRAINER
-from ..runs.files import read_json, remove_whole, whole_file, write_json
+from ..runs.checkpoints import TRAINER, DamagedState
+from ..runs.files import read_json, remove_whole, show_path, write_json
+from ..runs.listed import listed_file, listing_problems, reading
 
 # %% auto #0
-__all__ = ['HiddenStore']
+__all__ = ['HiddenStore', 'check_stored']
 
 # %% ../../nbs/play/hidden.ipynb #f97e13be
 class HiddenStore:
@@ -132,7 +133,7 @@ def commit(self: HiddenStore) -> int:
         self.folder.mkdir(parents=True, exist_ok=True)
         keys = np.frombuffer(b"".join(list(self.numbers)[self.committed :]), np.uint8).reshape(-1, 16)
         for name, x in (("keys", keys), ("hidden", np.concatenate(blocks))):
-            with whole_file(self._file(name, self.committed)) as file, file.open("wb") as f:
+            with listed_file(self._file(name, self.committed)) as file, file.open("wb") as f:
                 np.save(f, x)
         self.blocks.append(np.load(self._file("hidden", self.committed), mmap_mode="r"))
         self.committed = len(self)
@@ -146,7 +147,8 @@ def _file(self: HiddenStore, name: str, first: int) -> Path:
 # %% ../../nbs/play/hidden.ipynb #19070587
 @patch
 def keep_in(self: HiddenStore, folder: Path, count: int = 0, taken: int = 0) -> None:
-    "Takes the first `count` vectors from the folder; removes later ones, because the run plays that part again"
+    """Takes the first `count` vectors from the folder; removes later ones, because the run plays that part again.
+    DamagedState where a file can't be read or differs from its checksum"""
     self.folder = folder
     self.taken = taken
     for file in sorted(self.folder.glob("keys-*.npy")):
@@ -154,11 +156,15 @@ def keep_in(self: HiddenStore, folder: Path, count: int = 0, taken: int = 0) -> 
             remove_whole(self._file("hidden", first))
             remove_whole(file)
             continue
-        keys = np.load(file)
+        with reading(file, "give a new run_dir", DamagedState):
+            keys = np.load(file)
+        with reading(self._file("hidden", first), "give a new run_dir", DamagedState) as hidden:
+            self.blocks.append(np.load(hidden, mmap_mode="r"))
         self.numbers.update({key.tobytes(): first + i for i, key in enumerate(keys)})
-        self.blocks.append(np.load(self._file("hidden", first), mmap_mode="r"))
     if len(self) != count:
-        raise ValueError(f"{self.folder.name} holds {len(self)} hidden states, the checkpoint had {count}; start anew")
+        raise DamagedState(
+            f"{self.folder.name} holds {len(self)} hidden states, the checkpoint had {count}; start anew"
+        )
     self.committed = count
 
 # %% ../../nbs/play/hidden.ipynb #1cd99889
@@ -172,6 +178,17 @@ def save_state(
 ) -> None:
     "Commits the vectors, and notes in a checkpoint how many it knows"
     write_json(trainer / _STATE, {"count": self.commit(), "taken": self.taken})
+
+# %% ../../nbs/play/hidden.ipynb #6781b7a9
+def check_stored(
+    checkpoint: Path,  # of a run that asked a language model
+) -> None:
+    "DamagedState where a file of vectors that a checkpoint needs differs from its checksum or is missing"
+    folder = checkpoint.parents[1] / "hidden_states"
+    count = read_json(checkpoint / TRAINER / _STATE)["count"]
+    for name, problem in listing_problems(folder).items():
+        if int(Path(name).stem.rpartition("-")[2]) < count:
+            raise DamagedState(f"{show_path(folder / name)} is damaged: {problem}")
 
 # %% ../../nbs/play/hidden.ipynb #b31cfa72
 @patch

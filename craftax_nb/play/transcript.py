@@ -72,7 +72,7 @@ class Transcript:
         "Adds a line; it is on the disk when this returns"
         row = {**row, "player": self.player} if self.player else row
         if self.path:
-            append_line(self.path, row, sync=True)
+            append_line(self.path, row, sync=True, checked=True)
         self._place(row)
 
 # %% ../../nbs/play/transcript.ipynb #29086f8d

@@ -20,7 +20,8 @@ from ..evaluation.stats import interval
 from .curves import ENOUGH, base_interactions, how_many
 from .suites import Suite
 from .values import Answers
-from ..runs.files import git_revision, resolve, show_path, whole_file, write_text
+from ..runs.files import git_revision, resolve, show_path, write_text
+from ..runs.listed import listed_file, reading
 from ..runs.markup import STACKED_STYLE, stacked_html
 
 # %% auto #0
@@ -79,7 +80,7 @@ def write_table(
 ) -> Path:
     "Writes the table, whole or not at all"
     path = resolve(path)
-    with whole_file(path) as new:
+    with listed_file(path) as new:
         table.to_parquet(new, index=False)
     return path
 
@@ -94,7 +95,8 @@ def read_table(
         raise ValueError(
             f"{show_path(path)} is not there: papermill nbs/probe_values.ipynb writes it into its run folder"
         )
-    table = pd.read_parquet(path)
+    with reading(path, "probe again"):
+        table = pd.read_parquet(path)
     if odd := set(REPORT_COLUMNS) ^ set(table.columns):
         raise ValueError(
             f"{show_path(path)} is no table of probes of this version: "

@@ -104,24 +104,40 @@ def _is_alive(folder: Path) -> bool:
 
 
 def _beats(folder: Path) -> bool:
-    "Whether a folder's holder was alive within `STALE` seconds, by the clock of the file system"
+    """Whether a folder's holder was alive within `STALE` seconds, by the clock of the file system. A beat that is dated
+    in the future, as by a wrong clock, counts only while it moves"""
+    age = _file_system_time(folder) - last_beat(folder)
+    return age < STALE if age > -BEAT else _moves(folder)
+
+# %% ../../nbs/runs/attempts.ipynb #d05e72df
+def _file_system_time(folder: Path) -> float:
+    "The time now, by the clock of the file system; by this machine's where the folder may only be read"
     clock = folder / f".clock.tmp-{os.uname().nodename}-{os.getpid()}"
     try:
         clock.touch()
         now = clock.stat().st_mtime
         clock.unlink()
-    except OSError:  # a folder that may only be read
+    except OSError:
         now = time.time()
-    return now - last_beat(folder) < STALE
+    return now
+
+# %% ../../nbs/runs/attempts.ipynb #f5f1a016
+_future_beats = {}  # folder -> the last beat that was dated in the future, and when it was first seen
+
+
+def _moves(folder: Path) -> bool:
+    "Whether a beat has another date than before; for `STALE` seconds a beat that stands still counts, too"
+    beat = last_beat(folder)
+    if _future_beats.get(folder, (None, 0.0))[0] != beat:
+        _future_beats[folder] = beat, time.monotonic()
+    return time.monotonic() - _future_beats[folder][1] < STALE
 
 # %% ../../nbs/runs/attempts.ipynb #58ae0243
 def _beat(path: Path) -> None:
-    "Sets the file's time every `BEAT` seconds, until the file is removed"
+    "Sets the file's time every `BEAT` seconds until the file is removed; where that fails, it tries again"
     while path.exists():
-        try:
+        with contextlib.suppress(OSError):  # a server of files that is away for a while, or a quota
             os.utime(path)
-        except OSError:
-            return
         time.sleep(BEAT)
 
 # %% ../../nbs/runs/attempts.ipynb #8cd78862

@@ -207,6 +207,15 @@ def checkpoint_identity(
 # %% ../../nbs/runs/checkpoints.ipynb #0c27a549
 TRAINER = "trainer"  # a folder in a checkpoint for the trainer's own state, which is no part of the agent
 
+# %% ../../nbs/runs/checkpoints.ipynb #01a6010d
+def _check_records(checkpoint: Path) -> None:
+    "DamagedState where one of a checkpoint's records, such as agent.json, is no JSON or differs from its checksum"
+    for file in sorted(checkpoint.glob("*.json")):
+        try:
+            read_json(file)
+        except (OSError, ValueError) as e:
+            raise DamagedState(f"{show_path(file)} can't be read: {e}") from None
+
 # %% ../../nbs/runs/checkpoints.ipynb #b70309bf
 def newest_state(
     run_dir: Path,
@@ -216,6 +225,7 @@ def newest_state(
     problems = {}
     for folder in reversed(run_checkpoints(run_dir)):
         try:
+            _check_records(folder)
             load(folder)
         except DamagedState as e:
             problems[folder] = e

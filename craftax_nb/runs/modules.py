@@ -9,13 +9,13 @@ __all__ = ['ModulePolicy', 'module_policy', 'module_file', 'check_module', 'modu
 import ast
 import re
 import sys
-import zlib
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
 from .files import project_root, resolve
+from .listed import file_checksum
 
 # %% ../../nbs/runs/modules.ipynb #ab8592c3
 class ModulePolicy(NamedTuple):
@@ -86,5 +86,4 @@ def module_checksums(policy: ModulePolicy) -> dict[str, str]:  # file -> its siz
     files |= {policy.state: resolve(policy.state)} if policy.state else {}
     if files[f"{policy.module}.py"] is None:
         raise FileNotFoundError(f"there is no module {policy.module}")
-    data = {name: Path(file).read_bytes() for name, file in files.items()}
-    return {name: f"{len(x)}-{zlib.crc32(x):08x}" for name, x in data.items()}
+    return {name: file_checksum(file) for name, file in files.items()}

@@ -34,16 +34,9 @@ from craftax_nb.runs.attempts import (
 from .checkpoints import newest_state, own_folders, run_checkpoints, step_of, trained_on
 from .debug import why_debug
 from .errors import RunError, os_sentence, sentence, show_errors, status_of
-from craftax_nb.runs.files import (
-    remove_leftovers,
-    resolve,
-    show_path,
-    sync_path,
-    whole_file,
-    write_json,
-    write_text,
-)
+from .files import remove_leftovers, resolve, show_path, sync_path, whole_file, write_json, write_text
 from .journal import known_numbers, write_entry
+from .listed import listed_file
 from .notebook import given_notebook, ran_hash, tell_folder
 from .provenance import git_diff, provenance
 from .records import MetricsLine, RunParams, RunStatus, append_line, read_lines
@@ -295,7 +288,8 @@ def save_video(self: Run, path: Path, name: str, step: int) -> None:
 def save_table(self: Run, rows, name: str, step: int = 0) -> Path:  # rows: a DataFrame
     "Saves a table as <name>.csv"
     path = self.dir / f"{name}.csv"
-    write_text(path, rows.to_csv(index=False))
+    with listed_file(path) as new:
+        rows.to_csv(new, index=False)
     if self.mirror:
         self.mirror.table(name, rows, step)
     return path

@@ -10,7 +10,8 @@ measures, saves and reports. No room has a training loop of its own; TRL's train
 
 1. training.driver: `Trainee` and `train`; begin here
 2. training.checkpoints: which checkpoints keep a training state, and reading torch's
-3. training.state: JAX's training state, and metrics of episodes
+3. training.episodes: the last episodes, counted by when they began
+4. training.state: JAX's training state, and metrics of episodes
 
 ## Who calls it
 

@@ -5,8 +5,7 @@
 # %% ../../nbs/training/state.ipynb #57dac9b8
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from ..nets.weights import check_files, checksums, load_arrays, save_arrays
 from ..runs.checkpoints import TRAINER, DamagedState
 from ..runs.files import read_json, write_json
+from .episodes import RecentEpisodes
 
 # %% auto #0
 __all__ = ['EPISODE_COLUMNS', 'save_trainer', 'load_trainer', 'load_recent', 'episode_metrics', 'UpdateLog']
@@ -25,7 +25,7 @@ __all__ = ['EPISODE_COLUMNS', 'save_trainer', 'load_trainer', 'load_recent', 'ep
 def save_trainer(
     folder: Path,  # of a checkpoint that is being written
     state: Any,  # a tree of arrays
-    recent: Iterable[float] = (),  # returns of the last episodes, which `recent_return` is the mean of
+    recent: RecentEpisodes | None = None,  # the last episodes so far; None: none
     extra: Callable[[Path], None] | None = None,  # writes further files into the trainer's folder
 ) -> None:
     "Writes a trainer's state into a checkpoint"
@@ -35,7 +35,7 @@ def save_trainer(
         extra(trainer)
     leaves = {f"{i:04d}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(state))}
     save_arrays(trainer / "state.safetensors", leaves)
-    write_json(trainer / "recent.json", list(recent))
+    write_json(trainer / "recent.json", (recent or RecentEpisodes()).to_dict())
     write_json(trainer / "files.json", {"files": checksums(trainer)})
 
 # %% ../../nbs/training/state.ipynb #5f99a1f7
@@ -62,11 +62,12 @@ def load_trainer(
 
 # %% ../../nbs/training/state.ipynb #c0b2c23f
 def load_recent(
-    folder: Path | None,  # a checkpoint; None at the beginning of a run
-) -> deque:  # at most 100
-    "The returns of the last episodes before a checkpoint; none from a checkpoint of a version that didn't keep them"
+    folder: Path | None,  # of a checkpoint; None at the beginning of a run
+) -> RecentEpisodes:
+    "The last episodes before a checkpoint. Earlier versions kept nothing, or a list of the returns of those that ended"
     file = folder and folder / TRAINER / "recent.json"
-    return deque(read_json(file) if file and file.exists() else (), maxlen=100)
+    saved = read_json(file) if file and file.exists() else {}
+    return RecentEpisodes(saved) if isinstance(saved, list) else RecentEpisodes(**saved)
 
 # %% ../../nbs/training/state.ipynb #6150f12f
 EPISODE_COLUMNS = (  # of a record, which `episode_metrics` reads
@@ -83,23 +84,23 @@ EPISODE_COLUMNS = (  # of a record, which `episode_metrics` reads
 def episode_metrics(
     record: dict,  # name -> numpy (steps, envs, ...), of EPISODE_COLUMNS
     names: list[str],  # of the achievements
-    recent: deque,  # the last returns; appended to
+    recent: RecentEpisodes,  # added to
 ) -> dict:
     """Means over the episodes that ended in this rollout, and the share of them that unlocked each achievement. Where
     none ended, the number of episodes alone"""
-    done = record["terminated"] | record["truncated"]
-    if not done.any():
+    ends = record["terminated"] | record["truncated"]
+    recent.add(record)
+    if not ends.any():
         return {"episodes": 0}
-    recent.extend(record["episode_return"][done].tolist())
-    mean = lambda name: float(record[name][done].mean())
-    unlocked = record["achievements"][done]
+    mean = lambda name: float(record[name][ends].mean())
+    unlocked = record["achievements"][ends]
     return {
-        "episodes": int(done.sum()),
+        "episodes": int(ends.sum()),
         "episode_return": mean("episode_return"),
         "episode_length": mean("episode_length"),
-        "recent_return": float(np.mean(recent)),
+        "recent_return": float(np.mean(recent.last_returns)),
         "floor": mean("floor"),
-        "deepest_floor": int(record["floor"][done].max()),
+        "deepest_floor": int(record["floor"][ends].max()),
         "achievements": float(unlocked.sum(-1).mean()),
         **{f"achievement/{name}": float(share) for name, share in zip(names, unlocked.mean(0), strict=True)},
     }
@@ -111,7 +112,7 @@ class UpdateLog:
     def __init__(
         self,
         names: list[str],  # of the achievements
-        recent: deque,  # returns of the last episodes; appended to
+        recent: RecentEpisodes,  # added to
     ):
         self.names = names
         self.recent = recent

@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..runs.checkpoints import step_of
-from ..runs.files import resolve, show_path, whole_file
+from ..runs.files import resolve, show_path
+from ..runs.listed import listed_file, reading
 from .tasks import TaskError
 
 # %% auto #0
@@ -27,11 +28,17 @@ def save_samples(
     table = pd.DataFrame(list(rows))
     path = run.dir / "samples" / f"step-{step:06d}.parquet"
     path.parent.mkdir(exist_ok=True)
-    with whole_file(path) as new:
+    with listed_file(path) as new:
         table.to_parquet(new, index=False)
     if run.mirror:
         run.mirror.add_rows("samples", table, step)
     return path
+
+# %% ../../nbs/tuning/samples.ipynb #0d8a4da5
+def _read_step(file: Path) -> pd.DataFrame:
+    "The samples of one step; TaskError where the file is damaged"
+    with reading(file, "remove it to look at the other steps", TaskError):
+        return pd.read_parquet(file)
 
 # %% ../../nbs/tuning/samples.ipynb #7dbb2491
 def read_samples(run_dir: str | Path) -> pd.DataFrame:
@@ -39,7 +46,7 @@ def read_samples(run_dir: str | Path) -> pd.DataFrame:
     files = sorted((resolve(run_dir) / "samples").glob("step-*.parquet"), key=lambda p: step_of(p.with_suffix("")))
     if not files:
         raise TaskError(f"{show_path(resolve(run_dir))} has no samples; give a run of train_grpo or train_selfplay")
-    return pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+    return pd.concat(map(_read_step, files), ignore_index=True)
 
 # %% ../../nbs/tuning/samples.ipynb #84352a04
 def show_samples(

@@ -5,7 +5,6 @@
 # %% ../../nbs/worldmodel/train.ipynb #e077b790
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from fastcore.basics import patch
 
 from ..nets.agent import Agent, Origin, read_meta, save_agent
 from ..play.engine import Envs
-from ..play.hidden import HiddenStore
+from ..play.hidden import HiddenStore, check_stored
 from craftax_nb.play.live_rollout import (
     asked_so_far,
     check_asked_model,
@@ -28,6 +27,7 @@ from ..play.types import Record
 from ..runs.checkpoints import TRAINER, DamagedState, step_of
 from ..runs.run import Run
 from ..training.driver import Schedule, Trainee, train
+from ..training.episodes import RecentEpisodes
 from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
 from ..world.streams import Worlds, recorded_worlds, training_keys, worlds_record
 from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, play_rollout, start_actors
@@ -76,7 +76,7 @@ def save_dreamer(
     settings: DreamerRun,
     progress: DreamerProgress,
     replay: Replay,
-    recent: Iterable[float] = (),  # returns of the last episodes
+    recent: RecentEpisodes | None = None,  # the last episodes so far; None: none
     store: HiddenStore | None = None,  # of an agent that reads hidden states
     origin: Origin | None = None,  # the run's parameters and worlds; the step is the folder's
 ) -> Path:
@@ -177,6 +177,7 @@ def restore(self: DreamerTrainee, folder: Path) -> None:
     "Loads training state and replay; DamagedState where they can't be read, ValueError for other sizes or models"
     if self.hidden is not None:
         check_asked_model(read_meta(folder)["recipe"], self.hidden, self.settings.hidden)
+        check_stored(folder)
     self.state, self.replay = load_dreamer(folder, self.settings, self.seed)
     self.step = step_of(folder)
     self.worlds = recorded_worlds(read_meta(folder).get("worlds"))
@@ -216,7 +217,7 @@ def row(self: DreamerTrainee) -> dict[str, float]:
 @patch
 def progress(self: DreamerTrainee) -> str:
     "The mean return of the last episodes"
-    return f"return {np.mean(self.log.recent or [np.nan]):.2f}"
+    return f"return {np.mean(self.log.recent.last_returns or [np.nan]):.2f}"
 
 # %% ../../nbs/worldmodel/train.ipynb #1d4d2958
 @patch
