@@ -18,26 +18,30 @@ if TYPE_CHECKING:
     from craftax_nb.nets.agent import Agent
 
 # %% auto #0
-__all__ = ['shared_worlds', 'shared_notes', 'with_shared', 'model_note']
+__all__ = ['shared_worlds', 'shared_notes', 'unknown_notes', 'with_shared', 'model_note']
 
 # %% ../../nbs/evaluation/worlds.ipynb #6590fbfb
 def shared_worlds(
     agents: Mapping[str, Agent],
-    results: Mapping[str, Results],  # of these agents, and maybe of others
+    results: Mapping[str, Results],  # of these agents, and maybe of others, which are left out
 ) -> dict[str, int | None]:  # None: unknown
     "How many of the worlds that each agent played it had learned in"
     played = {name: Worlds(r.world.env_name, "evaluation", r.seed, 0, len(r.returns)) for name, r in results.items()}
-    return {name: num_shared(agent.worlds, played[name]) for name, agent in agents.items()}
+    return {name: num_shared(agents[name].worlds, worlds) for name, worlds in played.items() if name in agents}
 
 # %% ../../nbs/evaluation/worlds.ipynb #fdc2217f
 def shared_notes(
     shared: Mapping[str, int | None],  # of `shared_worlds`
     results: Mapping[str, Results],
 ) -> list[str]:  # [] where no agent had seen any
-    "A sentence for each agent that played worlds of its training, and one for those of which nothing is recorded"
-    unknown = ", ".join(name for name, count in shared.items() if count is None)
-    sentences = [seen_sentence(name, count, len(results[name].returns)) for name, count in shared.items() if count]
-    return [*sentences, *([seen_sentence(unknown, None, 0)] if unknown else [])]
+    "A sentence for each agent that played worlds of its training; it belongs to the conclusion"
+    return [seen_sentence(name, count, len(results[name].returns)) for name, count in shared.items() if count]
+
+
+def unknown_notes(shared: Mapping[str, int | None]) -> list[str]:
+    "A sentence on the agents of whose training's worlds nothing is recorded, if there are any"
+    names = ", ".join(name for name, count in shared.items() if count is None)
+    return [seen_sentence(names, None, 0)] if names else []
 
 # %% ../../nbs/evaluation/worlds.ipynb #d5c190f9
 def with_shared(

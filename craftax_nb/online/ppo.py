@@ -173,9 +173,7 @@ def init(
     envs = start_envs(ppo.world, key_world, initial_memory(ppo.net, ppo.num_envs), ppo.num_envs)
     if ppo.hidden:
         envs = envs._replace(hidden=first_questions(envs.codes, ppo.hidden.history))
-    if params is None:
-        params = _first_weights(ppo.net, key_net, envs.codes[:1])
-    params = jax.tree.map(jnp.asarray, params)
+    params = jax.tree.map(jnp.asarray, _first_weights(ppo.net, key_net, envs.codes[:1]) if params is None else params)
     bonus = ppo.bonus and _first_bonus(ppo.bonus, ppo.net, key_bonus, envs.codes)
     return TrainState(params, ppo.optimizer.init(params), bonus, key, envs)
 
