@@ -200,6 +200,8 @@ def evaluation_metrics(
 ) -> dict[str, float]:
     "The metrics that a job logs about one agent"
     metrics = {"episode_return": results.returns.mean(), "length": results.lengths.mean(), "seconds": results.seconds}
+    if np.isfinite(results.hidden_age):
+        metrics["hidden_age"] = results.hidden_age
     if percentiles is not None:
         metrics["hidden_states"] = len(percentiles)
         metrics["percentile_median"] = np.median(percentiles)

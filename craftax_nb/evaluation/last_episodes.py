@@ -5,7 +5,11 @@
 # %% ../../nbs/evaluation/last_episodes.ipynb #db15dafd
 from __future__ import annotations
 
+import pandas as pd
+
 from .stats import return_of
+from ..lm.cadence import age_words
+from ..lm.recipe import Recipe
 from ..play.chance import beside_chance
 from ..runs.effects import LEAST_EPISODES
 from ..runs.journal import format_number
@@ -19,8 +23,20 @@ def training_summary(
     env_name: str,
     recent: RecentEpisodes,  # of the last checkpoint
     folder: str,  # of the run, for the command that helps
-) -> dict:  # conclusion; recent_return where it can be compared, else return_of_ended, if any episode ended
-    "What a run's summary keeps of its last episodes: their mean return, and one sentence"
+    metrics: pd.DataFrame | None = None,  # of `read_metrics`, of an agent that reads hidden states
+    recipe: Recipe | None = None,  # of these
+) -> dict:  # conclusion; recent_return where it can be compared, else return_of_ended, if any episode ended; hidden_age
+    "What a run's summary keeps: the mean return of its last episodes, how old the hidden states were, and one sentence"
+    summary = _returns_summary(env_name, recent, folder)
+    if recipe is None or metrics is None or "hidden_age" not in metrics:
+        return summary
+    age = float(metrics["hidden_age"].mean())
+    sentence = f"The agent read {age_words(age, recipe.cadence)}. {summary['conclusion']}"
+    return summary | {"hidden_age": age, "conclusion": sentence}
+
+# %% ../../nbs/evaluation/last_episodes.ipynb #57663b3e
+def _returns_summary(env_name: str, recent: RecentEpisodes, folder: str) -> dict:
+    "The mean return of a run's last episodes, and the sentence about it"
     if len(returns := recent.returns()) >= LEAST_EPISODES:
         value = return_of(returns)
         sentence = beside_chance(env_name, value)

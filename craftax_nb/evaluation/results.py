@@ -17,7 +17,7 @@ from ..world.env import World
 from ..world.shifts import shifted
 
 # %% auto #0
-__all__ = ['ARRAYS', 'RECORDED', 'Results', 'save_results', 'load_results']
+__all__ = ['ARRAYS', 'LATER_FIELDS', 'RECORDED', 'Results', 'save_results', 'load_results']
 
 # %% ../../nbs/evaluation/results.ipynb #20e39ea9
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Results:
     seconds: float = 0.0  # wall clock, compilation included
     max_steps: int = 0  # after which an episode was cut; 0: not known
     craftax_version: str = ""  # of the game's package; "": not known
+    hidden_age: float = float("nan")  # steps, mean age of the hidden states that were read; NaN: none, or not known
 
     def __repr__(self):
         episodes = len(self.returns)
@@ -46,6 +47,7 @@ class Results:
 
 # %% ../../nbs/evaluation/results.ipynb #8d625d41
 ARRAYS = ("returns", "lengths", "achievements", "floors", "terminated", "truncated", "cut")
+LATER_FIELDS = ("max_steps", "craftax_version", "hidden_age")  # that earlier versions' files may lack
 RECORDED = {"action": "action", "logits": "logits", "value": "value", "reward": "reward", "hidden_state": "label"}
 
 
@@ -76,7 +78,7 @@ def save_results(
     path = Path(path)
     numbers = range(len(results.recordings))
     metadata = {"key": key, "world": asdict(results.world), "seed": results.seed, "seconds": results.seconds}
-    metadata |= {"max_steps": results.max_steps, "craftax_version": results.craftax_version}
+    metadata |= {name: getattr(results, name) for name in LATER_FIELDS}
     metadata["recordings"] = list(numbers)
     arrays = {name: getattr(results, name) for name in ARRAYS}
     for number in numbers:
@@ -100,7 +102,7 @@ def load_results(
         columns = {name: saved[name] for name in ARRAYS}
         ends = lambda e: (bool(columns["terminated"][e]), bool(columns["truncated"][e]))
         recordings = [_recording(i, saved, *ends(e)) for i, e in enumerate(metadata["recordings"])]
-        extras = {name: metadata[name] for name in ("seconds", "max_steps", "craftax_version") if name in metadata}
+        extras = {name: metadata[name] for name in ("seconds", *LATER_FIELDS) if name in metadata}
         fields = dict(metadata["world"])
         shifts = tuple(fields.pop("shifts", ()))
         world = shifted(World(**fields), shifts)

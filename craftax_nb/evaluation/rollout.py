@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +67,28 @@ class _Recorder:
         episodes = [join_steps(parts, ends[e]["codes"]) for e, parts in self.parts.items()]
         return [r._replace(value=values_of(agent, r.codes, r.action, r.hidden_state, r.hidden_age)) for r in episodes]
 
+# %% ../../nbs/evaluation/rollout.ipynb #e412f14a
+class _ReadAges:
+    "Counts how old the hidden states are that an agent reads"
+
+    def __init__(self, on_stale: str):  # of its network: with "zero" it reads none but new ones
+        self.on_stale = on_stale
+        self.total = 0
+        self.count = 0
+
+    def add(self, records: Iterable[Record]) -> None:
+        "Adds the steps of the episodes that were running"
+        for record in records:
+            if record.hidden_age is not None:
+                age = np.asarray(record.hidden_age)[np.asarray(record.alive)]
+                age = age if self.on_stale == "keep" else age[age == 0]
+                self.total += int(age.sum())
+                self.count += age.size
+
+    @property
+    def mean(self) -> float:  # steps; NaN where none was read
+        return self.total / self.count if self.count else float("nan")
+
 # %% ../../nbs/evaluation/rollout.ipynb #8c2bc6cb
 @dataclass(frozen=True)
 class PlayLimits:
@@ -93,6 +115,7 @@ def evaluate_agent(
     reader = Reader(agent, words_of(world, labeller), cadence)
     recorder = _Recorder(range(limits.first, limits.first + min(limits.record, episodes)))
     player = EpisodePlayer(agent, world, seed, limits.slots, reader, EVALUATED)
+    ages = _ReadAges(agent.spec.on_stale)
     started = limits.first
     end = limits.first + episodes
     clock = 0
@@ -105,10 +128,14 @@ def evaluate_agent(
         if reader.due(clock):
             player.query()
         steps = min(SEGMENT, reader.steps_until_due(clock))
-        recorder.add(player.slot_episode, player.advance(steps, limits.max_steps))
+        records = player.advance(steps, limits.max_steps)
+        recorder.add(player.slot_episode, records)
+        if reader.labeller:
+            ages.add(records.values())
         clock += steps
         ends |= player.take_ended()
-    return gather_results(world, seed, ends, recorder.recordings(agent, ends), time.time() - began, limits.max_steps)
+    results = gather_results(world, seed, ends, recorder.recordings(agent, ends), time.time() - began, limits.max_steps)
+    return replace(results, hidden_age=ages.mean)
 
 # %% ../../nbs/evaluation/rollout.ipynb #9e6df7db
 def gather_results(

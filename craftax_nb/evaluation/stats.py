@@ -246,6 +246,7 @@ def _reached(r) -> dict:
         **_with_interval("floor", r.floors),
         "deepest_floor": r.floors.max(),
         "cut": r.cut.mean(),
+        **({"hidden_age": age} if np.isfinite(age := getattr(r, "hidden_age", np.nan)) else {}),
     }
 
 # %% ../../nbs/evaluation/stats.ipynb #9fbf710b
@@ -306,6 +307,8 @@ def readable(
         f"against {baseline}": _with_ends(table, "difference", 2, common).where(table.index != baseline, ""),
         "episodes to see 1 point": table["episodes_for_1_point"].map(lambda x: "" if np.isnan(x) else f"{x:.0f}"),
     }
+    if "hidden_age" in table:
+        columns["age of hidden states, steps"] = table["hidden_age"].map(lambda x: "" if np.isnan(x) else f"{x:.1f}")
     return pd.DataFrame(columns)
 
 # %% ../../nbs/evaluation/stats.ipynb #4e6daea3

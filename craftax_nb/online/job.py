@@ -20,7 +20,7 @@ from .ppo import PPO
 from .settings import PPOSettings
 from .train import make_net
 from ..play.hidden import HiddenStore
-from ..play.live_rollout import HiddenSettings, hidden_settings
+from ..play.live_rollout import HiddenSettings, cadence_of, hidden_settings
 from ..runs.curves import curve
 from ..runs.run import Run
 from ..runs.settings import ParameterError
@@ -61,7 +61,8 @@ def _hidden_inputs(settings: PPOSettings, hidden: HiddenStore | None) -> tuple[d
     vectors = hidden.recipe.vectors if hidden.recipe else 1
     buckets = 0 if settings.net == "frozen_vision" else AGE_BUCKETS  # its hidden states are always new
     reads = dict(hidden_dim=hidden.labeller.dim, vectors=vectors, age_buckets=buckets, on_stale=settings.on_stale)
-    when = (settings.num_envs, settings.num_steps, settings.cadence, settings.hidden_dropout)
+    cadence = cadence_of(hidden, settings.cadence)
+    when = (settings.num_envs, settings.num_steps, cadence, settings.hidden_dropout)
     return reads, hidden_settings(*when, hidden.history, settings.overlap)
 
 
@@ -163,7 +164,7 @@ def plot_achievements(metrics: pd.DataFrame) -> plt.Figure | None:
 # %% ../../nbs/online/job.ipynb #588782ac
 LAST = (
     "recent_return achievements floor deepest_floor episode_length bonus_mean policy_loss value_loss entropy "
-    "approx_kl clip_fraction explained_variance grad_norm steps_per_second"
+    "approx_kl clip_fraction explained_variance grad_norm hidden_age hidden_read steps_per_second"
 ).split()
 
 

@@ -161,7 +161,7 @@ def _collect(ppo: PPO, state: TrainState, hidden: HiddenStore | None) -> tuple[T
         return *collect(ppo, state), {}
     before = asked_so_far(hidden)
     state, record = collect_live(ppo, state, hidden)
-    return state, record, hidden_metrics(record, hidden, before)
+    return state, record, hidden_metrics(record, hidden, before, ppo.net.on_stale)
 
 # %% ../../nbs/online/train.ipynb #a73c53e4
 class PPOTrainee(Trainee):

@@ -125,7 +125,7 @@ def _resolved(recipe: Recipe) -> Recipe:
         raise ModelError(f"{e}; where only the server has the model, give the recipe.json of its labels") from None
 
 # %% ../../nbs/play/asking.ipynb #bcce36ec
-_UNUSED = {"server": "", "cadence": EPISODE, "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
+_UNUSED = {"server": "", "cadence": "", "hidden_dropout": 0, "overlap": False, "on_stale": "keep"}
 
 
 def check_asking(
@@ -147,11 +147,12 @@ def check_asking(
 # %% ../../nbs/play/asking.ipynb #79f0580f
 def _check_frames(settings: JobSettings) -> None:
     "ParameterError unless `frozen_vision`, which sees hidden states only, has the present frame's at every step"
-    text_format = named_recipe(settings.hidden_states)[0].text_format if settings.hidden_states else ""
-    if (text_format, settings.cadence, settings.overlap) != ("image", 1, False):
+    recipe = named_recipe(settings.hidden_states)[0] if settings.hidden_states else None
+    cadence = settings.cadence or (recipe.cadence if recipe else "")
+    if recipe is None or (recipe.text_format, cadence, settings.overlap) != ("image", 1, False):
         problem = "hidden_states is ''"
-        if settings.hidden_states:
-            problem = f"text_format is {text_format!r}, cadence {settings.cadence} and overlap {settings.overlap}"
+        if recipe:
+            problem = f"text_format is {recipe.text_format!r}, cadence {cadence} and overlap {settings.overlap}"
         expected = "-p hidden_states 'MODEL text_format=image' -p cadence 1"
         sees = "sees nothing but what a model makes of each step's frame"
         raise ParameterError(f"net frozen_vision {sees}, but {problem}; give {expected}")

@@ -36,8 +36,8 @@ from .types import Record
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['HiddenSettings', 'hidden_settings', 'LiveModel', 'live_rollout', 'take_moments', 'live_recipe', 'hidden_metrics',
-           'asked_so_far', 'check_asked_model']
+__all__ = ['HiddenSettings', 'hidden_settings', 'LiveModel', 'live_rollout', 'take_moments', 'cadence_of', 'live_recipe',
+           'hidden_metrics', 'asked_so_far', 'check_asked_model']
 
 # %% ../../nbs/play/live_rollout.ipynb #b72cb816
 @dataclass(frozen=True)
@@ -316,18 +316,35 @@ def take_moments(
     store.std = safe_std(std)
 
 # %% ../../nbs/play/live_rollout.ipynb #b7bd560d
+def cadence_of(store: HiddenStore, parameter: Cadence) -> Cadence:
+    "The cadence at which a run asks: its parameter's, or the recipe's where that is empty"
+    return parameter or (store.recipe.cadence if store.recipe else EPISODE)
+
+
 def live_recipe(store: HiddenStore, settings: HiddenSettings) -> Recipe | None:
     "The recipe of an agent's hidden states, with the cadence at which they are asked for"
     return store.recipe and replace(store.recipe, cadence=settings.cadence)
 
 
-def hidden_metrics(record: Record, store: HiddenStore, before: tuple[int, int, float]) -> dict[str, float]:
-    "Metrics of an update: states asked about, new texts, the model's seconds, rows of the table, mean age"
+def hidden_metrics(
+    record: Record,  # of `live_rollout`
+    store: HiddenStore,
+    before: tuple[int, int, float],  # `asked_so_far`, before the rollout
+    on_stale: str = "keep",  # of the network: "zero" reads no hidden state but a new one
+) -> dict[str, float]:
+    "Metrics of an update: states asked about, new texts, the model's seconds, rows of the table, what `_ages` measures"
     now = np.subtract(asked_so_far(store), before)
     names = ("questions", "texts_read", "model_seconds")
     rows = np.asarray(record.hidden_table.count).max()
-    age = np.asarray(record.hidden_age).mean()
-    return dict(zip(names, map(float, now), strict=True)) | {"hidden_rows": float(rows), "hidden_age": float(age)}
+    return dict(zip(names, map(float, now), strict=True)) | {"hidden_rows": float(rows)} | _ages(record, on_stale)
+
+
+def _ages(record: Record, on_stale: str) -> dict[str, float]:
+    "The share of the steps at which a hidden state was read, and the mean age of these in steps, if there are any"
+    age = np.asarray(record.hidden_age)
+    is_read = (np.asarray(record.hidden_row) > 0) & ((age == 0) | (on_stale == "keep"))
+    mean = {"hidden_age": float(age[is_read].mean())} if is_read.any() else {}
+    return {"hidden_read": float(is_read.mean())} | mean
 
 
 def asked_so_far(store: HiddenStore) -> tuple[int, int, float]:

@@ -59,11 +59,12 @@ class Parameter:
 
     allowed: Range | tuple[str, ...] = ()  # the interval of a number, or the choices of a text; (): any
     joins: tuple[str, ...] = ()  # the names that a text may hold, joined by + and separated by commas
-    needs: str = ""  # the switch that must be on, an earlier field
+    needs: str = ""  # the earlier field that must be on, or not empty, for this one to have an effect
     earlier: str = ""  # its name in the version before, which is accepted with a warning
     earlier_values: Mapping = field(default_factory=dict)  # a whole number that earlier runs have -> what it is today
     absent: object = None  # what runs did before the parameter was added; None: its default
     compared: bool = True  # whether a run is continued only with the same value
+    last_bit: bool = False  # whether another value, which decides where it computes, may change sums in the last bit
     presets: Mapping[str, object] = field(default_factory=dict)  # preset -> value
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..nets.hidden import AGE_BUCKETS
 from ..play.hidden import HiddenStore
-from ..play.live_rollout import HiddenSettings, hidden_settings
+from ..play.live_rollout import HiddenSettings, cadence_of, hidden_settings
 from ..runs.curves import curve
 from ..runs.run import Run
 from ..runs.settings import ParameterError
@@ -27,7 +27,8 @@ def hidden_parameters(
 ) -> tuple[dict, HiddenSettings]:
     "The network's fields for hidden states, and the settings of when the language model is asked"
     reads = dict(hidden_dim=hidden.labeller.dim, age_buckets=AGE_BUCKETS, on_stale=settings.on_stale)
-    when = (settings.num_envs, settings.num_steps, settings.cadence, settings.hidden_dropout)
+    cadence = cadence_of(hidden, settings.cadence)
+    when = (settings.num_envs, settings.num_steps, cadence, settings.hidden_dropout)
     return reads, hidden_settings(*when, hidden.history)
 
 # %% ../../nbs/worldmodel/job.ipynb #5be6d97d

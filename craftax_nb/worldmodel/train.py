@@ -145,7 +145,7 @@ def play_and_learn(
     due = due if len(replay.ready()) else 0
     learner, metrics = learn_updates(settings, progress.learner, replay, due, store)
     if store is not None:
-        metrics |= hidden_metrics(record, store, questions)
+        metrics |= hidden_metrics(record, store, questions, settings.net.on_stale)
     return DreamerProgress(learner, envs, key), metrics, columns
 
 # %% ../../nbs/worldmodel/train.ipynb #46c9fba8
