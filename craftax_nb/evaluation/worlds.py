@@ -8,51 +8,75 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from ..lm.models import model_worlds
 from ..world.streams import Worlds, num_shared, seen_sentence
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from craftax_nb.evaluation.results import Results
     from craftax_nb.nets.agent import Agent
 
 # %% auto #0
-__all__ = ['shared_worlds', 'shared_notes', 'unknown_notes', 'with_shared', 'model_note']
+__all__ = ['shared_worlds', 'shared_notes', 'unknown_notes', 'with_shared', 'agent_note', 'model_note']
 
 # %% ../../nbs/evaluation/worlds.ipynb #6590fbfb
 def shared_worlds(
     agents: Mapping[str, Agent],
-    results: Mapping[str, Results],  # of these agents, and maybe of others, which are left out
-) -> dict[str, int | None]:  # None: unknown
+    results: Mapping[str, Results],  # of these agents, and maybe of others, which learned in none
+) -> pd.Series:  # by the names of `results`, float; NaN: unknown
     "How many of the worlds that each agent played it had learned in"
-    played = {name: Worlds(r.world.env_name, "evaluation", r.seed, 0, len(r.returns)) for name, r in results.items()}
-    return {name: num_shared(agents[name].worlds, worlds) for name, worlds in played.items() if name in agents}
+    counts = {}
+    for name, r in results.items():
+        played = Worlds(r.world.env_name, "evaluation", r.seed, 0, len(r.returns))
+        shared = num_shared(agents[name].worlds if name in agents else (), played)
+        counts[name] = float("nan") if shared is None else float(shared)
+    return pd.Series(counts, dtype=float)
 
 # %% ../../nbs/evaluation/worlds.ipynb #fdc2217f
+def _counts(table: pd.DataFrame) -> pd.Series:
+    "The column shared_worlds; 0 in a table without it"
+    return table.get("shared_worlds", pd.Series(0.0, table.index))
+
+
 def shared_notes(
-    shared: Mapping[str, int | None],  # of `shared_worlds`
-    results: Mapping[str, Results],
+    table: pd.DataFrame,  # a row an agent, with the columns episodes and shared_worlds
 ) -> list[str]:  # [] where no agent had seen any
     "A sentence for each agent that played worlds of its training; it belongs to the conclusion"
-    return [seen_sentence(name, count, len(results[name].returns)) for name, count in shared.items() if count]
+    rows = zip(table.index, _counts(table), table["episodes"])
+    return [seen_sentence(name, int(shared), int(count)) for name, shared, count in rows if shared > 0]
 
 
-def unknown_notes(shared: Mapping[str, int | None]) -> list[str]:
+def unknown_notes(
+    table: pd.DataFrame,  # as of `shared_notes`
+) -> list[str]:
     "A sentence on the agents of whose training's worlds nothing is recorded, if there are any"
-    names = ", ".join(name for name, count in shared.items() if count is None)
+    names = ", ".join(table.index[_counts(table).isna()])
     return [seen_sentence(names, None, 0)] if names else []
 
 # %% ../../nbs/evaluation/worlds.ipynb #d5c190f9
 def with_shared(
-    table: pd.DataFrame,  # for people, a row an agent
-    shared: Mapping[str, int | None],
+    readable: pd.DataFrame,  # the table for people
+    table: pd.DataFrame,  # as of `shared_notes`
 ) -> pd.DataFrame:
-    "The table with a column about worlds of training, where an agent played any"
-    if not any(shared.values()):
-        return table
-    text = lambda name: "unknown" if shared.get(name, 0) is None else str(shared.get(name, 0))
-    return table.assign(**{"worlds of its training": [text(name) for name in table.index]})
+    "The table for people with a column about worlds of training, where an agent played any"
+    if not (_counts(table) > 0).any():
+        return readable
+    text = table["shared_worlds"].map(lambda count: "unknown" if count != count else f"{count:.0f}")
+    return readable.assign(**{"worlds of its training": text})
+
+# %% ../../nbs/evaluation/worlds.ipynb #4b27cf78
+def agent_note(
+    name: str,
+    agent: Agent,
+    results: Results | None,  # None: it played nothing
+) -> str:  # "" where it had seen none
+    "What a conclusion about one agent has to say of the worlds that it played"
+    if results is None:
+        return ""
+    table = pd.DataFrame({"episodes": [len(results.returns)]}, [name])
+    table = table.assign(shared_worlds=shared_worlds({name: agent}, {name: results}))
+    return " ".join([*shared_notes(table), *unknown_notes(table)])
 
 # %% ../../nbs/evaluation/worlds.ipynb #f492b45e
 def model_note(
