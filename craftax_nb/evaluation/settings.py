@@ -23,7 +23,7 @@ from ..world.names import SHIFT_NAMES, WORLD_BYTES
 
 # %% ../../nbs/evaluation/settings.ipynb #5da38d25
 MAX_STEPS = parameter(10000, "an episode still running then is cut, and counted as cut", Range(1, 1e5), debug=40)
-SLOTS = parameter(256, "episodes in progress at once", Range(1, 1e6), debug=4)
+SLOTS = parameter(256, "episodes in progress at once", Range(1, 1e6), debug=4, compared=False, last_bit=True)
 
 
 def played_bytes(slots: int, episodes: int) -> dict[str, int]:
@@ -76,7 +76,9 @@ class EvaluatedInputs(EvaluatedEpisodes):
         'also under these shifts of the game, separated by commas, joined by +: "night, low food + more mobs"',
         joins=SHIFT_NAMES,
     )
-    server: str = parameter("", "address of a label server that makes the hidden states; empty: this machine")
+    server: str = parameter(
+        "", "address of a label server that makes the hidden states; empty: this machine", compared=False
+    )
     data: str = parameter(
         "", "data set with labels agents were trained on; empty: the recorded one; CRAFTAX_NB_VERIFY off: unchecked"
     )
@@ -93,7 +95,11 @@ class EvaluateSettings(EvaluatedInputs):
     video_steps: int = parameter(400, "most steps in a video; 0: no videos", Range(0, 1e6), debug=10)
     video_fps: int = parameter(8, "steps a second in the video", Range(1, 120))
     threads: int = parameter(
-        1, "CPU threads of the language model of agents that have one; more helps on idle cores", THREADS
+        1,
+        "CPU threads of the language model of agents that have one; more helps on idle cores",
+        THREADS,
+        compared=False,
+        last_bit=True,
     )
     accept_unfinished: bool = ACCEPT_UNFINISHED
     wandb: bool = WANDB
@@ -134,9 +140,13 @@ class AblateSettings(AblatedEpisodes):
         "", "data set with the labels it was trained on; empty: the recorded one; CRAFTAX_NB_VERIFY off: unchecked"
     )
     other: str = parameter("", 'for the arm "other": hash of another recipe\'s labels of the same data')
-    server: str = parameter("", "address of a label server; empty: this machine, which arms with other texts need")
+    server: str = parameter(
+        "", "address of a label server; empty: this machine, which arms with other texts need", compared=False
+    )
     slots: int = SLOTS
-    threads: int = parameter(1, "CPU threads of the language model; more helps only on idle cores", THREADS)
+    threads: int = parameter(
+        1, "CPU threads of the language model; more helps only on idle cores", THREADS, compared=False, last_bit=True
+    )
     accept_unfinished: bool = ACCEPT_UNFINISHED
     wandb: bool = WANDB
 

@@ -103,17 +103,26 @@ class LabelWorkers(LabelRecipe):
         False, "a text that three workers fail at or hang in gets no label (-1), instead of ending the run"
     )
     workers: int = parameter(2, "processes on this machine", Range(1, 1000), compared=False, debug=1)
-    threads: int = parameter(1, "of a worker; more than free cores is slower than one", THREADS)
+    threads: int = parameter(
+        1, "of a worker; more than free cores is slower than one", THREADS, compared=False, last_bit=True
+    )
     backend: str = parameter(
         "auto", "transformers; vllm; vllm_pooling (last token); auto: vLLM on a GPU where it is installed", BACKENDS
     )
-    tensor_parallel: int = parameter(1, "vLLM: GPUs that share each layer of a worker's model", Range(1, 64))
-    pipeline_parallel: int = parameter(1, "vLLM: groups of GPUs, each with its own part of the layers", Range(1, 64))
+    tensor_parallel: int = parameter(
+        1, "vLLM: GPUs that share each layer of a worker's model", Range(1, 64), compared=False, last_bit=True
+    )
+    pipeline_parallel: int = parameter(
+        1, "vLLM: groups of GPUs, each with its own part of the layers", Range(1, 64), compared=False, last_bit=True
+    )
     expert_parallel: bool = parameter(
-        False, "vLLM, a mixture of experts: whole experts on each GPU, not a part of each"
+        False,
+        "vLLM, a mixture of experts: whole experts on each GPU, not a part of each",
+        compared=False,
+        last_bit=True,
     )
     gpu_memory: float = parameter(
-        0.0, "vLLM: share of each GPU's memory; 0: what is left next to JAX", Range(0, 1, below=True)
+        0.0, "vLLM: share of each GPU's memory; 0: what is left next to JAX", Range(0, 1, below=True), compared=False
     )
 
 # %% ../../nbs/labelling/settings.ipynb #98707b22
@@ -124,9 +133,9 @@ class LabelSettings(LabelWorkers):
     "The parameters of the job label"
 
     worker_python: str = parameter(
-        "", "interpreter of the workers' environment, such as .venv-vllm/bin/python; empty: this one"
+        "", "interpreter of the workers' environment, such as .venv-vllm/bin/python; empty: this one", compared=False
     )
-    chunk: int = parameter(32, "texts a job", Range(1, 1e5))
+    chunk: int = parameter(32, "texts a job", Range(1, 1e5), compared=False)
     control: str = parameter(
         "",
         "labels made of the model's, independent of the state: shuffled, noise, constant; or padded",

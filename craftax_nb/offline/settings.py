@@ -87,13 +87,19 @@ class OfflineSettings(OfflineNetwork):
     log_every: int = parameter(100, "steps between rows of metrics.jsonl", STEP_COUNT, learning=False, debug=10)
     checkpoint_every: int = parameter(1000, "steps between checkpoints", STEP_COUNT, learning=False, debug=20)
     dtype: str = parameter("float32", "of stored weights; float16 halves a checkpoint", ("float32", "float16"))
-    device: str = parameter("auto", "cpu, cuda, or what there is", DEVICES, learning=False)
+    device: str = parameter("auto", "cpu, cuda, or what there is", DEVICES, compared=False, last_bit=True)
     precision: str = parameter(
         "auto", "float32, bfloat16 (mixed), or what suits the device", ("auto", "float32", "bfloat16")
     )
-    compiled: bool = parameter(False, "torch.compile the trunks; worth its minute on a GPU", learning=False)
+    compiled: bool = parameter(
+        False, "torch.compile the trunks; worth its minute on a GPU", compared=False, last_bit=True
+    )
     threads: int = parameter(
-        1, "CPU threads of torch; more than one helps only where that many cores are idle", THREADS, learning=False
+        1,
+        "CPU threads of torch; more than one helps only where that many cores are idle",
+        THREADS,
+        compared=False,
+        last_bit=True,
     )
     wandb: bool = WANDB
 

@@ -126,7 +126,9 @@ class PPOWorlds(PPOUpdate):
 class PPOSettings(PPOWorlds):
     "The parameters of train_ppo"
 
-    devices: int = parameter(1, "the environments are shared out over these", Range(1, 1000), learning=False)
+    devices: int = parameter(
+        1, "the environments are shared out over these", Range(1, 1000), compared=False, last_bit=True
+    )
     collect_last: int = parameter(
         200_000, "store the episodes of the last this many steps (0: none)", Range(0, 1e12), learning=False, debug=2000
     )

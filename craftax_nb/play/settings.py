@@ -38,7 +38,7 @@ SERVER = parameter(
     "",
     "address of a label server that is asked instead of a model on this machine",
     needs="hidden_states",
-    learning=False,
+    compared=False,
 )
 HIDDEN_DROPOUT = parameter(
     0.0,
@@ -71,7 +71,9 @@ class LanguagePlaySettings(JobSettings):
         "smollm2", 'smollm2, a hub id or a folder; with engine_url: its name there, or "" for the only one'
     )
     engine_url: str = parameter(
-        "", "an OpenAI-compatible endpoint, key in CRAFTAX_NB_ENGINE_API_KEY; empty: model on this machine"
+        "",
+        "an OpenAI-compatible endpoint, key in CRAFTAX_NB_ENGINE_API_KEY; empty: model on this machine",
+        compared=False,
     )
     tokenizer: str = parameter(
         "", "of an endpoint's model, for choice score: a hub id or a folder; empty: the value of model"
@@ -120,16 +122,23 @@ class PlayLLMSettings(WordedPlaySettings):
     max_steps: int = parameter(
         10000, "an episode still running then is cut, and counted as cut", Range(1, 1e5), debug=4
     )
-    slots: int = parameter(8, "episodes in progress, and requests to an endpoint, at once", Range(1, 32), debug=2)
+    slots: int = parameter(
+        8,
+        "episodes in progress, and requests to an endpoint, at once",
+        Range(1, 32),
+        debug=2,
+        compared=False,
+        last_bit=True,
+    )
     token_limit: int = parameter(
         0, "tokens, read and written, after which the play stops; 0: none", Range(0, 1e12), compared=False
     )
     cost_limit: float = parameter(
         0.0, "money, in the unit of the prices, after which the play stops; 0: none", Range(0, 1e12), compared=False
     )
-    prompt_price: float = parameter(0.0, "for a million tokens that are read", Range(0, 1e12))
-    answer_price: float = parameter(0.0, "for a million tokens that are written", Range(0, 1e12))
+    prompt_price: float = parameter(0.0, "for a million tokens that are read", Range(0, 1e12), compared=False)
+    answer_price: float = parameter(0.0, "for a million tokens that are written", Range(0, 1e12), compared=False)
     timeout: float = parameter(120.0, "seconds for one answer of an endpoint", Range(1, 1e5), compared=False)
-    threads: int = parameter(1, "CPU threads of a model on this machine", THREADS)
+    threads: int = parameter(1, "CPU threads of a model on this machine", THREADS, compared=False, last_bit=True)
     accept_unfinished: bool = ACCEPT_UNFINISHED
     wandb: bool = WANDB

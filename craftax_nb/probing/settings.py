@@ -92,7 +92,11 @@ class ProbeSettings(ProbeData):
         4000, "states of the data set that linear probes are fitted on; 0: none", Range(0, 1e6), debug=200
     )
     threads: int = parameter(
-        1, "CPU threads of the language model of agents that have one; more helps on idle cores", THREADS
+        1,
+        "CPU threads of the language model of agents that have one; more helps on idle cores",
+        THREADS,
+        compared=False,
+        last_bit=True,
     )
     wandb: bool = WANDB
 

@@ -40,7 +40,7 @@ from .listed import listed_file
 from .notebook import given_notebook, ran_hash, tell_folder
 from .provenance import git_diff, provenance
 from .records import MetricsLine, RunParams, RunStatus, append_line, read_lines
-from .same_run import check_same
+from .same_run import changes_sentence, check_same
 from .secrets import hide_secrets, password_in
 from .settings import JobSettings
 from .tracking import Mirror, load_env
@@ -195,10 +195,12 @@ def _take_folder(job: str, params: dict, defaults: dict, notebook: str, paramete
     folder = open_folder(job, params.get("run_dir", ""), params.get("preset", ""))
     alive = _take(folder)
     resumed = (folder / "params.json").exists()
-    if resumed:
-        check_same(folder, job, params, defaults, parameters)
+    changes = check_same(folder, job, params, defaults, parameters) if resumed else {}
     origin = _describe(folder, job, params, defaults, notebook)
-    return folder, resumed, begin_attempt(folder, alive, **{k: origin[k] for k in ("git", "library", "notebook_hash")})
+    if differences := changes_sentence(changes, parameters):
+        print(f"{show_path(folder)} {differences}", flush=True)
+    notes = {k: origin[k] for k in ("git", "library", "notebook_hash")} | ({"changes": changes} if changes else {})
+    return folder, resumed, begin_attempt(folder, alive, **notes)
 
 # %% ../../nbs/runs/run.ipynb #769ec523
 @patch

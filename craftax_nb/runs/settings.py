@@ -65,6 +65,7 @@ class Parameter:
     absent: object = None  # what runs did before the parameter was added; None: its default
     compared: bool = True  # whether a run is continued only with the same value
     learning: bool = True  # whether it changes what an agent learns; False: where or how fast it runs, or a seed
+    last_bit: bool = False  # whether another value, which decides where it computes, may change sums in the last bit
     presets: Mapping[str, object] = field(default_factory=dict)  # preset -> value
 
 

@@ -113,8 +113,8 @@ class GRPOSettings(GRPOQuestions):
 
     measure_every: int = parameter(10, "steps between looks at the held-out questions", STEP_COUNT, debug=4)
     checkpoint_every: int = parameter(20, "steps between checkpoints", STEP_COUNT, debug=6)
-    device: str = parameter("auto", ", ".join(DEVICES), DEVICES)
-    threads: int = parameter(1, "CPU threads", THREADS)
+    device: str = parameter("auto", ", ".join(DEVICES), DEVICES, compared=False, last_bit=True)
+    threads: int = parameter(1, "CPU threads", THREADS, compared=False, last_bit=True)
     accept_unfinished: bool = ACCEPT_UNFINISHED
     wandb: bool = WANDB
 
@@ -137,5 +137,5 @@ class TrainSelfPlaySettings(JobSettings):
     proposer_lr: float = parameter(1e-2, "the proposer's", Range(1e-12, 1))
     measure_every: int = parameter(20, "rounds between looks at what the solver answers", STEP_COUNT, debug=3)
     checkpoint_every: int = parameter(100, "rounds between checkpoints", STEP_COUNT, debug=3)
-    threads: int = parameter(1, "CPU threads", THREADS)
+    threads: int = parameter(1, "CPU threads", THREADS, compared=False, last_bit=True)
     wandb: bool = WANDB

@@ -63,7 +63,9 @@ class DreamerSettings(DreamerLearning):
     server: str = SERVER
     hidden_dropout: float = HIDDEN_DROPOUT
     on_stale: str = ON_STALE_FIELD
-    devices: int = parameter(1, "over which the sequences of an update are shared out", Range(1, 1000), learning=False)
+    devices: int = parameter(
+        1, "over which the sequences of an update are shared out", Range(1, 1000), compared=False, last_bit=True
+    )
     checkpoint_every: int = parameter(
         100,
         "rollouts between checkpoints, which hold the whole replay; 0: at the end",
