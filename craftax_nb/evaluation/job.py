@@ -30,7 +30,7 @@ from .rollout import evaluate_agent
 from .stats import ALPHA, POWER, caveat
 from .worlds import shared_notes, shared_worlds, unknown_notes
 from ..labelling.store import LabelError, Labels, load_labels
-from ..lm.cadence import Cadence
+from ..lm.cadence import Cadence, age_words
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
@@ -41,7 +41,7 @@ from ..runs.listed import listed_file, reading
 from ..world.shifts import shifted
 
 # %% auto #0
-__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'prompt_answers', 'name_cadence',
+__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'prompt_answers', 'name_cadence', 'age_sentences',
            'evaluation_metrics', 'table_notes', 'save_evaluation', 'choose_arms', 'held_out_data', 'check_same_model',
            'ablation_caveat']
 
@@ -194,6 +194,17 @@ def name_cadence(
     if not agent.recipe or cadence in ("", agent.recipe.cadence):
         return name
     return f"{name} [ablation: cadence {cadence}, trained with {agent.recipe.cadence}]"
+
+# %% ../../nbs/evaluation/job.ipynb #1a8bdb65
+def age_sentences(
+    rows: Mapping[str, tuple[Agent, str]],  # from `Evaluator.rows`
+    results: Mapping[str, Results],  # by the row's name
+    cadence: Cadence = "",  # when hidden states were asked for; "": as in training
+) -> list[str]:
+    "A sentence for each agent that read hidden states: how old they were, and how often it got a new one"
+    readers = [name for name, (agent, _) in rows.items() if agent.recipe and np.isfinite(results[name].hidden_age)]
+    words = lambda name: age_words(results[name].hidden_age, cadence or rows[name][0].recipe.cadence)
+    return [f"{name} read {words(name)}." for name in readers]
 
 # %% ../../nbs/evaluation/job.ipynb #1e0c9f7e
 def evaluation_metrics(
