@@ -13,23 +13,24 @@ for answers.
 3. lm.cadence: how often a model is asked about an episode's states
 4. lm.prompt: the prompt, its tokens, and where the observation lies in them
 5. lm.forward: the definition of a vector: a plain forward pass
-6. lm.models: a model's files, by name
-7. lm.backends: the same vectors with transformers, fast
-8. lm.vllm: the same vectors with vLLM
-9. lm.vllm_connector: takes states out of vLLM's cache
-10. lm.gpus: one model over several GPUs
-11. lm.labeller: `Labeller`: states or texts in, vectors out
-12. lm.extract: texts to vectors as a recipe asks, checked first
-13. lm.live: hidden states while an agent plays
-14. lm.continuations: texts that a model generated, kept
-15. lm.oracle: facts in the place of a language model
-16. lm.controls: vectors without content: shuffled, constant, noise
-17. lm.towers: a vision model's vectors of a frame
-18. lm.vision: vision-language models
-19. lm.sizing: memory and speed before a download
-20. lm.engines: answers and scores, behind one protocol
-21. lm.replies: what an endpoint sends, checked
-22. lm.endpoint: an engine over HTTP
+6. lm.adapters: a LoRA adapter as changes of weights
+7. lm.models: a model's files, by name
+8. lm.backends: the same vectors with transformers, fast
+9. lm.vllm: the same vectors with vLLM
+10. lm.vllm_connector: takes states out of vLLM's cache
+11. lm.gpus: one model over several GPUs
+12. lm.labeller: `Labeller`: states or texts in, vectors out
+13. lm.extract: texts to vectors as a recipe asks, checked first
+14. lm.live: hidden states while an agent plays
+15. lm.continuations: texts that a model generated, kept
+16. lm.oracle: facts in the place of a language model
+17. lm.controls: vectors without content: shuffled, constant, noise
+18. lm.towers: a vision model's vectors of a frame
+19. lm.vision: vision-language models
+20. lm.sizing: memory and speed before a download
+21. lm.engines: answers and scores, behind one protocol
+22. lm.replies: what an endpoint sends, checked
+23. lm.endpoint: an engine over HTTP
 
 ## Who calls it
 

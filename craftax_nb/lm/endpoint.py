@@ -32,8 +32,9 @@ from craftax_nb.lm.engines import (
     require_words_only,
 )
 from .models import ModelError, model_folder
-from .replies import first_problem, most_bytes, read_answer
+from .replies import most_bytes, read_answer
 from ..runs.secrets import hide_secrets
+from ..runs.validation import first_problem
 from ..runs.waiting import Waiting
 
 # %% ../../nbs/lm/endpoint.ipynb #b8bdc002

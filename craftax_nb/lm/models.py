@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['smollm2_file', 'ModelError', 'model_cache_folder', 'package_folder', 'smollm2_folder', 'model_in', 'find_model',
-           'merge_adapter', 'model_folder', 'revision', 'weights_hash', 'convert_smollm2', 'tiny_tokenizer',
-           'save_tiny', 'tiny_model', 'main']
+           'model_worlds', 'merge_adapter', 'model_folder', 'revision', 'weights_hash', 'convert_smollm2',
+           'tiny_tokenizer', 'save_tiny', 'tiny_model', 'main']
 
 # %% ../../nbs/lm/models.ipynb #62f9efeb
 import contextlib
@@ -17,8 +17,11 @@ import os
 import sys
 from pathlib import Path
 
+from .adapters import ADAPTER, AdapterConfig, adapter_changes, read_adapter
 from ..runs.checkpoints import check_safetensors, run_checkpoints
-from ..runs.files import resolve, whole_folder, write_text
+from ..runs.files import read_json, resolve, whole_folder, write_text
+from ..runs.tracking import TUNED
+from ..world.streams import Worlds, recorded_worlds
 
 # %% ../../nbs/lm/models.ipynb #8862ceb1
 class ModelError(RuntimeError):
@@ -53,13 +56,10 @@ def smollm2_folder() -> Path:
     return model_cache_folder() / "models" / "SmolLM2-135M-Instruct"
 
 # %% ../../nbs/lm/models.ipynb #38008a3c
-_ADAPTER = "adapter_config.json"
-
-
 def model_in(folder: Path) -> Path | None:  # None where there is none
     "The folder with a model or an adapter: the given one or, if it is the run of a tuning job, its newest checkpoint"
     for place in (folder, *reversed(run_checkpoints(folder))):
-        if any((place / name).exists() for name in ("config.json", _ADAPTER)):
+        if any((place / name).exists() for name in ("config.json", ADAPTER)):
             return place
     return None
 
@@ -85,6 +85,17 @@ def find_model(
     expected = "smollm2, minilm, a hub id such as Qwen/Qwen3-4B, or a folder that exists"
     raise ModelError(f"model is {name!r}, expected {expected}")
 
+# %% ../../nbs/lm/models.ipynb #9d02b380
+def model_worlds(
+    name: str,  # as `find_model` takes it
+) -> tuple[Worlds, ...] | None:  # None: unknown, as an earlier version tuned it
+    "The worlds of the game that a model was tuned on (`world.streams`); none for a model that wasn't tuned here"
+    folder = Path(name) if os.path.isdir(name) else resolve(name)
+    place = model_in(folder) if folder.is_dir() else None
+    if place is None or not (place / TUNED).exists():
+        return ()
+    return recorded_worlds(read_json(place / TUNED).get("worlds"))
+
 # %% ../../nbs/lm/models.ipynb #3741c351
 def _find_in_folder(name: str, folder: Path) -> Path:
     "The folder of the whole model that a folder holds; an adapter is merged with its model"
@@ -93,7 +104,7 @@ def _find_in_folder(name: str, folder: Path) -> Path:
         raise ModelError(f"model folder {name} has no config.json")
     if problem := _broken(place):
         raise ModelError(f"model folder {name} can't be read: {problem}; copy the model anew")
-    return merge_adapter(place) if (place / _ADAPTER).exists() else place.resolve()
+    return merge_adapter(place) if (place / ADAPTER).exists() else place.resolve()
 
 # %% ../../nbs/lm/models.ipynb #c8d2d574
 def _broken(folder: Path) -> str:  # "" where its files look complete
@@ -109,29 +120,21 @@ def _broken(folder: Path) -> str:  # "" where its files look complete
 def merge_adapter(
     folder: Path,  # with adapter_config.json and its tensors
 ) -> Path:
-    "The folder of the whole model; ModelError for an adapter of another kind than plain LoRA"
-    adapter = json.loads((folder / _ADAPTER).read_text())
-    if kind := _unsupported_kind(adapter):
-        raise ModelError(f"adapter {folder} is of a kind that isn't read here ({kind}); merge it with peft, give that")
-    base = model_folder(adapter["base_model_name_or_path"])
-    scale = adapter["lora_alpha"] / (adapter["r"] ** (0.5 if adapter.get("use_rslora") else 1))
-    key = hashlib.sha256(json.dumps([weights_hash(base), weights_hash(folder), scale]).encode()).hexdigest()[:16]
-    out = model_cache_folder() / "merged" / key
-    if not (out / "config.json").exists():
-        with whole_folder(out) as new:
-            _save_merged(base, folder, scale, new)
+    "The folder of the whole model; ModelError for an adapter that can't be added to its model as a whole"
+    try:
+        config = read_adapter(folder)
+        base = model_folder(config.base_model_name_or_path)
+        identity = [weights_hash(base), weights_hash(folder), config.scale]
+        out = model_cache_folder() / "merged" / hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+        if not (out / "config.json").exists():
+            with whole_folder(out) as new:
+                _save_merged(base, folder, config, new)
+    except ValueError as e:
+        raise ModelError(f"adapter {folder} can't be used: {e}") from None
     return out
 
-# %% ../../nbs/lm/models.ipynb #a04643a0
-def _unsupported_kind(adapter: dict) -> str:  # adapter: an adapter's configuration
-    'What makes an adapter another kind than plain LoRA; "" for plain LoRA'
-    if others := [k for k in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern") if adapter.get(k)]:
-        return ", ".join(others)
-    plain = adapter.get("peft_type") == "LORA" and adapter.get("bias", "none") == "none"
-    return "" if plain else f"{adapter.get('peft_type')}, bias {adapter.get('bias')}"
-
 # %% ../../nbs/lm/models.ipynb #3e1b0a5a
-def _save_merged(base: Path, adapter: Path, scale: float, folder: Path):
+def _save_merged(base: Path, adapter: Path, config: AdapterConfig, folder: Path):
     "Adds an adapter's products to the weights of its model, and saves that with the adapter's tokenizer"
     from safetensors.torch import load_file
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -141,12 +144,9 @@ def _save_merged(base: Path, adapter: Path, scale: float, folder: Path):
     for file in sorted(adapter.glob("*.safetensors")):
         tensors |= load_file(file)
     weights = dict(model.named_parameters())
-    for name, a in tensors.items():
-        if ".lora_A." not in name:
-            continue
-        target = name.removeprefix("base_model.model.").split(".lora_A.")[0] + ".weight"
-        change = scale * (tensors[name.replace(".lora_A.", ".lora_B.")].float() @ a.float())
-        weights[target].data += change.to(weights[target].dtype)
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    for name, change in adapter_changes(config, tensors, shapes).items():
+        weights[name].data += change.to(weights[name].dtype)
     model.save_pretrained(folder)
     with_tokenizer = adapter if (adapter / "tokenizer_config.json").exists() else base
     AutoTokenizer.from_pretrained(with_tokenizer).save_pretrained(folder)

@@ -8,6 +8,8 @@ __all__ = ['text_key', 'prompt_versions', 'system_text', 'default_prompt', 'Temp
            'sections', 'Tokens', 'tokenise']
 
 # %% ../../nbs/lm/prompt.ipynb #9c5f925c
+import contextlib
+import datetime
 import hashlib
 import json
 import re
@@ -72,25 +74,49 @@ class Template:
         "The whole prompt of an observation"
         return self.before + observation + self.after
 
+# %% ../../nbs/lm/prompt.ipynb #3759bec1
+_date = datetime.datetime(2024, 7, 26, 12)
+_FORMATS = "%-d %d %m %b %B %y %Y %a %A %j %H %I %M %S %p".split()
+
+
+def _with_fixed_date(template: str) -> str:
+    "A chat template in which the function `strftime_now`, where it is called, gives the fixed date"
+    if "strftime_now" not in template:
+        return template
+    replaced = "".join(f"|replace('{part}', '{_date.strftime(part)}')" for part in _FORMATS)
+    return "{% macro strftime_now(format) %}{{ format" + replaced + " }}{% endmacro %}{{ '' }}" + template
+
+# %% ../../nbs/lm/prompt.ipynb #0e123eb9
+def _holds(whole: str, text: str) -> bool:
+    "Whether a rendered chat holds a text, whatever blanks the template takes off its lines"
+    plain = lambda x: " ".join(x.split())
+    return plain(text) in plain(whole)
+
 # %% ../../nbs/lm/prompt.ipynb #bf9df714
 def chat_text(
     tokenizer,  # of transformers; without a chat template the texts are joined by blank lines
     messages: list[dict],  # role ("system", "user", "assistant") and content of each turn, the user's last
     thinking: bool = False,  # the chat template's switch
 ) -> str:
-    """Everything that the model reads before its answer. Where its chat template takes no system turn, the system text
-    opens the first user's turn"""
+    """All that the model reads before its answer. Where its chat template refuses a system turn or leaves it out,
+    the system text opens the first user's turn; ValueError where it is left out there, too"""
     from jinja2.exceptions import TemplateError
 
     if not getattr(tokenizer, "chat_template", None):
         return "\n\n".join(m["content"] for m in messages) + "\n"
     options = dict(tokenize=False, add_generation_prompt=True, enable_thinking=thinking)
-    try:
-        return tokenizer.apply_chat_template(messages, **options)
-    except TemplateError:
-        system, user, *rest = messages
-        first = {**user, "content": f"{system['content']}\n\n{user['content']}"}
-        return tokenizer.apply_chat_template([first, *rest], **options)
+    options |= dict(chat_template=_with_fixed_date(tokenizer.get_chat_template()), date_string=f"{_date:%d %b %Y}")
+    apply = lambda turns: tokenizer.apply_chat_template(turns, **options)
+    if messages[0]["role"] != "system":
+        return apply(messages)
+    with contextlib.suppress(TemplateError):
+        if _holds(whole := apply(messages), messages[0]["content"]):
+            return whole
+    system, user, *rest = messages
+    whole = apply([{**user, "content": f"{system['content']}\n\n{user['content']}"}, *rest])
+    if not _holds(whole, system["content"]):
+        raise ValueError("this model's chat template leaves the system text out, also where it opens the user's turn")
+    return whole
 
 # %% ../../nbs/lm/prompt.ipynb #3451b763
 def render(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from .engines import Reply
 
 # %% auto #0
-__all__ = ['ChatAnswer', 'read_answer', 'first_problem', 'most_bytes']
+__all__ = ['ChatAnswer', 'read_answer', 'most_bytes']
 
 # %% ../../nbs/lm/replies.ipynb #81d2b091
 class _Usage(BaseModel):
@@ -95,13 +95,6 @@ def read_answer(
     log_prob = sum(min(step.logprob, 0.0) for step in steps) if steps else float("nan")
     usage = answer.usage or _Usage(prompt_tokens=_num_bytes(chat), completion_tokens=_num_bytes(text))
     return Reply(text, log_prob, usage.prompt_tokens, usage.completion_tokens, ended)
-
-# %% ../../nbs/lm/replies.ipynb #6e5e416a
-def first_problem(error: ValidationError) -> str:
-    "What pydantic refuses of an answer: the place, the value, and what was expected"
-    first = error.errors(include_url=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place} is {repr(first['input'])[:60]}: {first['msg']}"
 
 # %% ../../nbs/lm/replies.ipynb #ee78f7b4
 def most_bytes(

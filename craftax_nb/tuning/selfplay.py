@@ -21,7 +21,7 @@ from ..runs.checkpoints import step_of
 from ..runs.files import whole_folder
 from ..runs.settings import ParameterError
 from ..training.checkpoints import read_training_state, resuming
-from .checkpoints import write_model
+from .checkpoints import run_stream, seen_fields, write_model
 from .closed import ClosedGRPO, ClosedPrompts, answer_log_probs, closed_prompts, expected_rewards
 from .effects import EditEffects, known_effects
 from craftax_nb.tuning.problems import (
@@ -75,6 +75,7 @@ class SelfPlay(TuningTrainee):
         self.settings = settings
         self.lr = settings.lr
         self.effects = effects
+        self.worlds = effects.worlds if effects else ()
         self.kinds = played_kinds(effects)
         self.solved = np.zeros(len(self.kinds))  # share solved of each kind, averaged over the last rounds
         self.answers: list[dict] = []  # the solver's answers to some problems of the last round
@@ -192,7 +193,7 @@ def start_selfplay(run) -> SelfPlay:
     "The solver and the proposer of a run of train_selfplay; ParameterError, one sentence, for a model that doesn't fit"
     settings = run.settings
     try:
-        effects = known_effects(World(settings.env_name)) if settings.game else None
+        effects = known_effects(World(settings.env_name), stream=run_stream(run)) if settings.game else None
         solver, proposer = words_for_selfplay(run.dir / "words", settings.seed, effects)
         names = "lr proposer_lr batch_size problems seed threads".split()
         learning = SelfPlaySettings(**settings.selection(*names))
@@ -207,7 +208,7 @@ def start_selfplay(run) -> SelfPlay:
 def save(self: SelfPlay, folder: Path) -> None:
     "Writes a checkpoint, whole or not at all"
     state = dict(optimisers=[x.state_dict() for x in self.optimisers], solved=torch.from_numpy(self.solved))
-    metadata = dict(step=self.step, model=self.names[0], run=self.run_id)
+    metadata = dict(step=self.step, model=self.names[0], run=self.run_id) | seen_fields(self.worlds, self.names[0])
     with whole_folder(folder) as new:
         torch.save(state, new / "training.pt")
         self.models[1].save_pretrained(new / "proposer")

@@ -16,7 +16,7 @@ import numpy as np
 from ..lm.models import model_folder
 from ..runs.checkpoints import DamagedState, step_of
 from ..runs.files import whole_folder
-from .checkpoints import write_model
+from .checkpoints import seen_fields, write_model
 from .samples import save_samples
 from .settings import GRPOSettings
 from .tasks import Question, TaskError, VerifiedTask, check_task, graded_parts, total_reward
@@ -260,7 +260,8 @@ def tune_written(
     held_questions = task.questions("held-out", settings.held_questions, settings.seed)
     trainer, tokenizer = _trainer(config, task, questions, model, settings)
     measure = lambda: measure_written(trainer.model, tokenizer, task, held_questions, settings.completion_tokens)
-    return _run_trainer(run, trainer, measure, dict(model=model, task=task.name, run=run.id))
+    metadata = dict(model=model, task=task.name, run=run.id) | seen_fields(task.worlds, model)
+    return _run_trainer(run, trainer, measure, metadata)
 
 # %% ../../nbs/tuning/trl.ipynb #fc2f6220
 def _trainer(config: dict, task: VerifiedTask, questions: Sequence[Question], model: str, settings: GRPOSettings):
