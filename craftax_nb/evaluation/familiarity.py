@@ -21,7 +21,7 @@ from ..runs.files import show_path
 
 # %% auto #0
 __all__ = ['nearest', 'Familiarity', 'familiarity', 'training_labels', 'known_labels', 'MeasuredLabeller', 'unfamiliar_warning',
-           'plot_familiarity']
+           'plot_familiarity', 'report_familiarity']
 
 # %% ../../nbs/evaluation/familiarity.ipynb #05488c9e
 def nearest(
@@ -178,3 +178,16 @@ def plot_familiarity(
     ax.set(xlabel="distance from the training labels, percentile of theirs", ylabel="% of hidden states")
     ax.legend(frameon=False)
     return fig
+
+# %% ../../nbs/evaluation/familiarity.ipynb #c4700514
+def report_familiarity(
+    run,  # `runs.run.Run`
+    percentiles: Mapping[str, np.ndarray | None],  # agent's name -> (n,); None: it read none that can be compared
+) -> None:
+    "Saves the figure of the percentiles, and prints how many lie beyond the 99th"
+    measured = {name: p for name, p in percentiles.items() if p is not None}
+    if measured:
+        with run.report("familiarity"):
+            run.save_figure(plot_familiarity(measured), "familiarity")
+    shares = [f"{name}: {(p > 99).mean():.1%} of {len(p):,} beyond the 99th" for name, p in measured.items()]
+    print("\n".join(shares) or "No agent read hidden states whose training labels are at hand.")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +28,9 @@ from .prompts import other_prompt_labeller, reliance
 from .results import Results, load_results, save_results
 from .rollout import evaluate_agent
 from .stats import ALPHA, POWER, caveat
+from .worlds import shared_notes, shared_worlds, unknown_notes
 from ..labelling.store import LabelError, Labels, load_labels
-from ..lm.cadence import Cadence
+from ..lm.cadence import Cadence, age_words
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..offline.batches import held_out_of
@@ -40,7 +41,7 @@ from ..runs.listed import listed_file, reading
 from ..world.shifts import shifted
 
 # %% auto #0
-__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'prompt_answers', 'name_cadence',
+__all__ = ['COLUMNS_OF_EPISODES', 'FEW_HELD_OUT', 'results_once', 'Evaluator', 'prompt_answers', 'name_cadence', 'age_sentences',
            'evaluation_metrics', 'table_notes', 'save_evaluation', 'choose_arms', 'held_out_data', 'check_same_model',
            'ablation_caveat']
 
@@ -143,6 +144,7 @@ def evaluate(
         return results
 
     results = results_once(f"{stem}.npz", self.key(name, agent, prompt, shift), play)
+    results = replace(results, shared_worlds=shared_worlds({name: agent}, {name: results})[name])
     with reading(f"{stem}-percentiles.npy", f"remove {stem.name}.npz, and the episodes are played again") as path:
         percentiles = np.load(path)
     if warning := unfamiliar_warning(percentiles):
@@ -193,6 +195,17 @@ def name_cadence(
         return name
     return f"{name} [ablation: cadence {cadence}, trained with {agent.recipe.cadence}]"
 
+# %% ../../nbs/evaluation/job.ipynb #1a8bdb65
+def age_sentences(
+    rows: Mapping[str, tuple[Agent, str]],  # from `Evaluator.rows`
+    results: Mapping[str, Results],  # by the row's name
+    cadence: Cadence = "",  # when hidden states were asked for; "": as in training
+) -> list[str]:
+    "A sentence for each agent that read hidden states: how old they were, and how often it got a new one"
+    readers = [name for name, (agent, _) in rows.items() if agent.recipe and np.isfinite(results[name].hidden_age)]
+    words = lambda name: age_words(results[name].hidden_age, cadence or rows[name][0].recipe.cadence)
+    return [f"{name} read {words(name)}." for name in readers]
+
 # %% ../../nbs/evaluation/job.ipynb #1e0c9f7e
 def evaluation_metrics(
     results: Results,
@@ -240,7 +253,7 @@ def table_notes(
         f"Ranks are over the first {table.attrs['ranked_over']} episodes of those who played at least "
         f"{LEAST_EPISODES}; a range where the intervals don't tell agents apart."
     )
-    return " ".join([*notes, *_table_warnings(table, max_steps)])
+    return " ".join([*notes, *shared_notes(table), *unknown_notes(table), *_table_warnings(table, max_steps)])
 
 # %% ../../nbs/evaluation/job.ipynb #281538d0
 COLUMNS_OF_EPISODES = {

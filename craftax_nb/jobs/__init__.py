@@ -16,7 +16,8 @@ room.
 7. jobs.rerun: run it again and compare
 8. jobs.table: the table of runs
 9. jobs.overview: the few columns that people look at
-10. jobs.main: all of it from a terminal
+10. jobs.differences: the training settings in which compared agents differ
+11. jobs.main: all of it from a terminal
 
 ## Who calls it
 

@@ -32,16 +32,18 @@ class OfflineData(JobSettings):
     run_dir: str = RUN_DIR
     accept_unfinished: bool = ACCEPT_UNFINISHED
     preset: str = PRESET
-    seed: int = parameter(0, "of the initial weights", SEED)
+    seed: int = parameter(0, "of the initial weights", SEED, learning=False)
     seeds: int = parameter(
-        1, "how many are trained together: seed, seed + 1, ...; each leaves its own agent", Range(1, 10)
+        1, "how many are trained together: seed, seed + 1, ...; each leaves its own agent", Range(1, 10), learning=False
     )
     order_seed: int = parameter(0, "of held-out episodes and the order of transitions; the same for all compared", SEED)
     steps: int = parameter(2000, "gradient steps", STEP_COUNT, debug=40)
     gamma: float = parameter(0.99, "discount", FRACTION)
     augment: bool = parameter(False, "read labels (hidden states of a language model) next to the observation")
     labels: str = parameter("", "hash of the labels' recipe; empty: the only one there is", needs="augment")
-    labels_dir: str = parameter("", "where labels lie; empty: in the data set's folder", needs="augment")
+    labels_dir: str = parameter(
+        "", "where labels lie; empty: in the data set's folder", needs="augment", learning=False
+    )
 
 # %% ../../nbs/offline/settings.ipynb #1e179ab2
 class OfflineNetwork(OfflineData):
@@ -82,8 +84,8 @@ class OfflineSettings(OfflineNetwork):
     patience: int = parameter(
         0, "steps without a better held-out log-likelihood after which training stops; 0: never", Range(0, 1e12)
     )
-    log_every: int = parameter(100, "steps between rows of metrics.jsonl", STEP_COUNT, debug=10)
-    checkpoint_every: int = parameter(1000, "steps between checkpoints", STEP_COUNT, debug=20)
+    log_every: int = parameter(100, "steps between rows of metrics.jsonl", STEP_COUNT, learning=False, debug=10)
+    checkpoint_every: int = parameter(1000, "steps between checkpoints", STEP_COUNT, learning=False, debug=20)
     dtype: str = parameter("float32", "of stored weights; float16 halves a checkpoint", ("float32", "float16"))
     device: str = parameter("auto", "cpu, cuda, or what there is", DEVICES, compared=False, last_bit=True)
     precision: str = parameter(

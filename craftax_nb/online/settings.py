@@ -6,8 +6,10 @@
 __all__ = ['BONUS_NAMES', 'PPORollouts', 'PPONetwork', 'PPOUpdate', 'PPOWorlds', 'PPOSettings']
 
 # %% ../../nbs/online/settings.ipynb #7b9ec703
+from collections.abc import Mapping
+
 from ..lm.names import VECTOR_BYTES
-from ..nets.names import GRADIENT_DTYPES, NETS, num_weights_at_least, training_bytes
+from ..nets.names import GRADIENT_DTYPES, NETS, RECURRENT, num_weights_at_least, training_bytes
 from ..play.settings import CADENCE, HIDDEN_DROPOUT, HIDDEN_STATES, ON_STALE_FIELD, SERVER
 from craftax_nb.runs.settings import (
     ACCEPT_UNFINISHED,
@@ -37,9 +39,11 @@ class PPORollouts(JobSettings):
     )
     run_dir: str = RUN_DIR
     accept_unfinished: bool = ACCEPT_UNFINISHED
-    preset: str = parameter("", '"debug": small sizes, whose figures mean nothing; "baselines": as Craftax_Baselines')
-    seed: int = parameter(0, "of weights, worlds and actions", SEED)
-    seeds: int = parameter(1, "runs side by side: seed, seed + 1, ...", Range(1, 100))
+    preset: str = parameter(
+        "", '"debug": small sizes, whose figures mean nothing; "baselines": as Craftax_Baselines', learning=False
+    )
+    seed: int = parameter(0, "of weights, worlds and actions", SEED, learning=False)
+    seeds: int = parameter(1, "runs side by side: seed, seed + 1, ...", Range(1, 100), learning=False)
     steps: int = parameter(1_000_000, "environment steps over all environments", STEP_COUNT, debug=2048)
     num_envs: int = parameter(48, "environments at once", Range(1, 1e6), debug=16, baselines=1024)
     num_steps: int = parameter(
@@ -112,7 +116,9 @@ class PPOWorlds(PPOUpdate):
     server: str = SERVER
     hidden_dropout: float = HIDDEN_DROPOUT
     overlap: bool = parameter(
-        False, "play runs for a segment of 16 steps while the model reads: faster with an engine elsewhere"
+        False,
+        "play runs for a segment of 16 steps while the model reads: faster with an engine elsewhere",
+        needs="hidden_states",
     )
     on_stale: str = ON_STALE_FIELD
 
@@ -124,11 +130,18 @@ class PPOSettings(PPOWorlds):
         1, "the environments are shared out over these", Range(1, 1000), compared=False, last_bit=True
     )
     collect_last: int = parameter(
-        200_000, "store the episodes of the last this many steps (0: none)", Range(0, 1e12), debug=2000
+        200_000, "store the episodes of the last this many steps (0: none)", Range(0, 1e12), learning=False, debug=2000
     )
-    checkpoint_every: int = parameter(20, "updates between checkpoints", Range(0, 1e12), debug=4)
+    checkpoint_every: int = parameter(20, "updates between checkpoints", Range(0, 1e12), learning=False, debug=4)
     checkpoint: str = parameter("", "start from this agent's weights (fine-tuning)")
     wandb: bool = WANDB
+
+    @classmethod
+    def without_effect(cls, values: Mapping) -> set[str]:
+        "Mirror images, with a memory or a language model (as in `PPO.learns_from_reflections`); a bonus's weight"
+        memory = values["net"] in RECURRENT or bool(values["hidden_states"])
+        unused = {"reflect": memory, "bonus_coef": values["bonus"] == "none"}
+        return {name for name, is_unused in unused.items() if is_unused}
 
     def memory(self) -> dict[str, int]:
         "Bytes, by the parameters that they come from"

@@ -34,12 +34,24 @@ CADENCE = parameter(
     earlier_values={0: EPISODE, -1: ONCE},
     absent=EPISODE,
 )
-SERVER = parameter("", "address of a label server that is asked instead of a model on this machine", compared=False)
+SERVER = parameter(
+    "",
+    "address of a label server that is asked instead of a model on this machine",
+    needs="hidden_states",
+    compared=False,
+)
 HIDDEN_DROPOUT = parameter(
-    0.0, "chance that an environment goes without its hidden state in a rollout", FRACTION, earlier="label_dropout"
+    0.0,
+    "chance that an environment goes without its hidden state in a rollout",
+    FRACTION,
+    needs="hidden_states",
+    earlier="label_dropout",
 )
 ON_STALE_FIELD = parameter(
-    "keep", "what is read between two questions: the last hidden state with its age, or none: zero", ON_STALE
+    "keep",
+    "what is read between two questions: the last hidden state with its age, or none: zero",
+    ON_STALE,
+    needs="hidden_states",
 )
 
 # %% ../../nbs/play/settings.ipynb #b00d00ab

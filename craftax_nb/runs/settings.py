@@ -64,6 +64,7 @@ class Parameter:
     earlier_values: Mapping = field(default_factory=dict)  # a whole number that earlier runs have -> what it is today
     absent: object = None  # what runs did before the parameter was added; None: its default
     compared: bool = True  # whether a run is continued only with the same value
+    learning: bool = True  # whether it changes what an agent learns; False: where or how fast it runs, or a seed
     last_bit: bool = False  # whether another value, which decides where it computes, may change sums in the last bit
     presets: Mapping[str, object] = field(default_factory=dict)  # preset -> value
 
@@ -234,6 +235,12 @@ def preset_values(cls: JobSettings, preset: str) -> dict:  # parameter -> value
     presets = {name: described.presets for name, described in cls.parameters().items()}
     return {name: values[preset] for name, values in presets.items() if preset in list(values)}
 
+# %% ../../nbs/runs/settings.ipynb #be678ce7
+@patch(cls_method=True)
+def without_effect(cls: JobSettings, values: Mapping) -> set[str]:
+    "Parameters that change nothing next to these values of the others, besides those whose `needs` is off"
+    return set()
+
 # %% ../../nbs/runs/settings.ipynb #e28ceb3d
 @patch
 def to_dict(self: JobSettings) -> dict:
@@ -314,7 +321,7 @@ THREADS = Range(1, 256)
 DEVICES = ("auto", "cpu", "cuda")  # of torch
 
 RUN_DIR = parameter("", "where results go; empty: a new folder under runs/; a stopped run's: continued", compared=False)
-PRESET = parameter("", "\"debug\": small sizes for what isn't given; its figures mean nothing")
+PRESET = parameter("", "\"debug\": small sizes for what isn't given; its figures mean nothing", learning=False)
 ACCEPT_UNFINISHED = parameter(
     False, "take what a run left that failed, was killed or stopped, or is still running", compared=False
 )

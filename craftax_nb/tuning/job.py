@@ -20,6 +20,7 @@ from ..runs.effects import Effect, conclude
 from ..runs.settings import ParameterError
 from ..training.driver import Schedule, train
 from .actions import ActionSettings, ActionTask
+from .checkpoints import run_stream
 from .closed import ClosedGRPO
 from .episodes import EpisodeTuner
 from .forecast import ForecastTask
@@ -41,13 +42,16 @@ __all__ = ['TUNING_CURVES', 'make_task', 'base_model', 'make_tuner', 'run_tuning
            'tuning_conclusion']
 
 # %% ../../nbs/tuning/job.ipynb #07ca4274
-def make_task(settings: GRPOSettings) -> VerifiedTask:
+def make_task(
+    settings: GRPOSettings,
+    stream: str = "tuning",  # of the worlds that questions are about, `world.streams`
+) -> VerifiedTask:
     "The task of a run, checked before a model is loaded; TaskError where it can't be trained on"
     if settings.task in NUMBER_KINDS:
         task = NumberTask(settings.task, settings.task_size, settings.format_weight)
     elif settings.task in ("action", "episode"):
         same = settings.selection("env_name", "horizon", "plays", "gamma", "checkpoint", "seed")
-        actions = ActionSettings(count=_num_states(settings), **same)
+        actions = ActionSettings(count=_num_states(settings), stream=stream, **same)
         task = ActionTask(actions, settings.prompt, settings.text_format, settings.format_weight)
     else:
         data = load_dataset(find_dataset(settings.data))
@@ -91,7 +95,7 @@ def make_tuner(run) -> tuple[Tuner, Baselines]:
         _refuse_vllm(settings.backend)
         names = "lr batch_size num_generations epochs clip scale format_weight entropy_bonus loss".split()
         grpo = ClosedGRPO(**settings.selection(*names))
-        task = make_task(settings)
+        task = make_task(settings, run_stream(run))
         names = ("seed", "lora_rank", "lora_layers", "device", "threads")
         sizes = dict(train=settings.train_questions, held_out=settings.held_questions)
         how = TunerSettings(**sizes, **settings.selection(*names))
@@ -124,7 +128,7 @@ def _tune_by_trl(run) -> Baselines:
     settings = run.settings
     try:
         check_trl(settings)
-        task = make_task(settings)
+        task = make_task(settings, run_stream(run))
         baseline = written_baselines(
             task.questions("held-out", settings.held_questions, settings.seed), sum(task.weights.values())
         )

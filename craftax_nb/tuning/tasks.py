@@ -16,6 +16,7 @@ import numpy as np
 from fastcore.basics import patch
 
 from .settings import NUMBER_KINDS
+from ..world.streams import Worlds
 
 # %% auto #0
 __all__ = ['HELD_OUT_SHARE', 'TRIES', 'LEAST_HELD_OUT', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask',
@@ -44,6 +45,7 @@ class VerifiedTask(Protocol):
     system: str  # the system text; "": none
     answers: tuple[str, ...]  # all possible answers; (): any text
     weights: Mapping[str, float]  # part of the reward -> its weight
+    worlds: tuple[Worlds, ...] | None  # that its questions are about, `world.streams`; None: unknown
 
     def questions(self, part: str, count: int, seed: int) -> list[Question]:
         "Questions of the part `train` or `held-out`, which have none in common"
@@ -102,6 +104,8 @@ class NumberTask:
     kind: str  # one of `NUMBER_KINDS`
     size: int = 1  # digits of the numbers; words to count
     format_weight: float = 0.1  # additional reward of an answer that is a number or letter and nothing else
+
+    worlds = ()  # its questions are about none
 
     def __post_init__(self):
         if self.kind not in NUMBER_KINDS:

@@ -19,7 +19,7 @@ from ..runs.files import whole_folder
 from ..runs.run import Run
 from ..training.checkpoints import read_training_state, resuming
 from ..training.driver import Trainee
-from .checkpoints import write_model
+from .checkpoints import seen_fields, write_model
 from craftax_nb.tuning.closed import (
     ClosedGRPO,
     ClosedPrompts,
@@ -130,6 +130,7 @@ class Tuner(TuningTrainee):
     ):
         check_task(task)
         self.task = task
+        self.worlds = task.worlds
         self.grpo = grpo
         self.name = model
         self.settings = settings
@@ -255,6 +256,7 @@ def save(self: Tuner, folder: Path) -> None:
     "Writes a checkpoint, whole or not at all"
     state = dict(optimiser=self.optimiser.state_dict(), reference=self.reference, step=self.step)
     metadata = dict(step=self.step, model=self.name, task=self.task.name, run=self.run_id)
+    metadata |= seen_fields(self.worlds, self.name)
     with whole_folder(folder) as new:
         torch.save(state, new / "training.pt")
         write_model(new, self.adapter or self.model, self.tokenizer, metadata)

@@ -26,7 +26,7 @@ class DreamerPlay(JobSettings):
     )
     run_dir: str = RUN_DIR
     preset: str = PRESET
-    seed: int = parameter(0, "of weights, worlds and actions", SEED)
+    seed: int = parameter(0, "of weights, worlds and actions", SEED, learning=False)
     steps: int = parameter(1_000_000, "environment steps over all environments", STEP_COUNT, debug=512)
     extras: bool = parameter(
         True, "also reads numbers as thermometers and the tile ahead; of no effect where frames are read", absent=False
@@ -67,7 +67,11 @@ class DreamerSettings(DreamerLearning):
         1, "over which the sequences of an update are shared out", Range(1, 1000), compared=False, last_bit=True
     )
     checkpoint_every: int = parameter(
-        100, "rollouts between checkpoints, which hold the whole replay; 0: at the end", Range(0, 1e12), debug=8
+        100,
+        "rollouts between checkpoints, which hold the whole replay; 0: at the end",
+        Range(0, 1e12),
+        learning=False,
+        debug=8,
     )
     wandb: bool = WANDB
 
