@@ -22,6 +22,7 @@ from ..runs.checkpoints import DatasetError, find_dataset
 from ..runs.files import resolve, show_path, verifies
 from ..runs.provenance import ViewRecord, shards_hash
 from ..world.layout import ObsSpec
+from ..world.streams import Worlds, joined_worlds, recorded_worlds, worlds_record
 
 # %% auto #0
 __all__ = ['VIEW_FILE', 'Dataset', 'load_dataset', 'copy_episodes']
@@ -90,6 +91,12 @@ def craftax_version(self: Dataset) -> str:
 def upstream_exact(self: Dataset) -> bool:
     "Whether its observations lack those mobs that upstream's symbolic observation loses (`world.codes`)"
     return self.metadata[0].upstream_exact
+
+# %% ../../nbs/data/dataset.ipynb #ed442c5a
+@patch(as_prop=True)
+def worlds(self: Dataset) -> tuple[Worlds, ...] | None:
+    "The worlds that were played (`world.streams`); None where a shard has no record of them"
+    return joined_worlds(*(recorded_worlds(shard.policy.get("worlds")) for shard in self.metadata))
 
 # %% ../../nbs/data/dataset.ipynb #63e813ed
 @patch(as_prop=True)
@@ -353,10 +360,9 @@ def copy_episodes(
     "A data set of some of another's episodes; ValueError if the folder holds shards already"
     folder = resolve(folder)
     newest = data.metadata[-1]
+    policy = newest.policy | {"worlds": worlds_record(data.worlds)}
     if any(folder.glob("shard-*")):
         raise ValueError(f"{show_path(folder)} holds episodes already; give another folder")
     dropped = tuple(a + b for a, b in zip(data.dropped.values(), data.left_out))
-    write_shard(
-        folder / "shard-000000000", [data.episode(e) for e in episodes], newest.world, newest.policy, 0, dropped
-    )
+    write_shard(folder / "shard-000000000", [data.episode(e) for e in episodes], newest.world, policy, 0, dropped)
     return Dataset(folder)

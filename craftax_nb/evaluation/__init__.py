@@ -10,21 +10,22 @@ from this run's episodes.
 1. evaluation.stats: intervals, paired differences, tables; begin here
 2. evaluation.rollout: an agent's episodes
 3. evaluation.results: what an agent reached, in a file
-4. evaluation.agents: from names to agents and their language models
-5. evaluation.arms: what an agent reads in the place of its hidden state
-6. evaluation.held_out: the labelled states of held-out episodes
-7. evaluation.ablations: does an agent use the hidden state
-8. evaluation.prompts: the same agent under another prompt
-9. evaluation.kept: the return kept under a shift
-10. evaluation.familiarity: how far a hidden state lies from training
-11. evaluation.foresight: what agents with a world model foresee
-12. evaluation.language: a language model's own play
-13. evaluation.prompting: one prompt or another, on ten states
-14. evaluation.video: episodes as mp4
-15. evaluation.diagnose: two sources of hidden states, from a terminal
-16. evaluation.job: the jobs `evaluate` and `ablate`
-17. evaluation.last_episodes: how a training ended, next to chance
-18. evaluation.settings: the parameters of evaluate and ablate
+4. evaluation.worlds: which of the played worlds were seen in training
+5. evaluation.agents: from names to agents and their language models
+6. evaluation.arms: what an agent reads in the place of its hidden state
+7. evaluation.held_out: the labelled states of held-out episodes
+8. evaluation.ablations: does an agent use the hidden state
+9. evaluation.prompts: the same agent under another prompt
+10. evaluation.kept: the return kept under a shift
+11. evaluation.familiarity: how far a hidden state lies from training
+12. evaluation.foresight: what agents with a world model foresee
+13. evaluation.language: a language model's own play
+14. evaluation.prompting: one prompt or another, on ten states
+15. evaluation.video: episodes as mp4
+16. evaluation.diagnose: two sources of hidden states, from a terminal
+17. evaluation.job: the jobs `evaluate` and `ablate`
+18. evaluation.last_episodes: how a training ended, next to chance
+19. evaluation.settings: the parameters of evaluate and ablate
 
 ## Who calls it
 
@@ -38,6 +39,8 @@ The jobs `evaluate`, `ablate` and `play_llm`; `probing`, `study` and `widgets` u
   episodes]` (`return_of`).
 - A mismatch of recipes is refused, except in an ablation, where it is asked for by name.
 - Agents that are compared play the same games; `check_same_games` refuses others.
+- An agent or model that plays worlds of its training is reported as such, and refused where a model was tuned on all of
+  them. Without a record of its worlds they are called unknown.
 - Upstream's observation hides mobs at an edge: don't compare with numbers measured on it.
 """
 

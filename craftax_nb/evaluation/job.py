@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from .prompts import other_prompt_labeller, reliance
 from .results import Results, load_results, save_results
 from .rollout import evaluate_agent
 from .stats import ALPHA, POWER, caveat
+from .worlds import shared_notes, shared_worlds, unknown_notes
 from ..labelling.store import LabelError, Labels, load_labels
 from ..lm.cadence import Cadence, age_words
 from ..lm.labeller import Labeller
@@ -143,6 +144,7 @@ def evaluate(
         return results
 
     results = results_once(f"{stem}.npz", self.key(name, agent, prompt, shift), play)
+    results = replace(results, shared_worlds=shared_worlds({name: agent}, {name: results})[name])
     with reading(f"{stem}-percentiles.npy", f"remove {stem.name}.npz, and the episodes are played again") as path:
         percentiles = np.load(path)
     if warning := unfamiliar_warning(percentiles):
@@ -251,7 +253,7 @@ def table_notes(
         f"Ranks are over the first {table.attrs['ranked_over']} episodes of those who played at least "
         f"{LEAST_EPISODES}; a range where the intervals don't tell agents apart."
     )
-    return " ".join([*notes, *_table_warnings(table, max_steps)])
+    return " ".join([*notes, *shared_notes(table), *unknown_notes(table), *_table_warnings(table, max_steps)])
 
 # %% ../../nbs/evaluation/job.ipynb #281538d0
 COLUMNS_OF_EPISODES = {

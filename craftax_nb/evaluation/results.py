@@ -37,6 +37,7 @@ class Results:
     seconds: float = 0.0  # wall clock, compilation included
     max_steps: int = 0  # after which an episode was cut; 0: not known
     craftax_version: str = ""  # of the game's package; "": not known
+    shared_worlds: float = 0  # of the played worlds, those that the agent had learned in; NaN: unknown
     hidden_age: float = float("nan")  # steps, mean age of the hidden states that were read; NaN: none, or not known
 
     def __repr__(self):

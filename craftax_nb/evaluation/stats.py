@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from .worlds import shared_notes, with_shared
 from ..runs.effects import LEAST_EPISODES, too_few
 
 # %% auto #0
@@ -246,6 +247,7 @@ def _reached(r) -> dict:
         **_with_interval("floor", r.floors),
         "deepest_floor": r.floors.max(),
         "cut": r.cut.mean(),
+        "shared_worlds": getattr(r, "shared_worlds", 0.0),
         **({"hidden_age": age} if np.isfinite(age := getattr(r, "hidden_age", np.nan)) else {}),
     }
 
@@ -309,7 +311,7 @@ def readable(
     }
     if "hidden_age" in table:
         columns["age of hidden states, steps"] = table["hidden_age"].map(lambda x: "" if np.isnan(x) else f"{x:.1f}")
-    return pd.DataFrame(columns)
+    return with_shared(pd.DataFrame(columns), table)
 
 # %% ../../nbs/evaluation/stats.ipynb #4e6daea3
 def readable_rates(
@@ -342,10 +344,11 @@ def caveat(
 def ranking_sentence(
     table: pd.DataFrame,  # from `summary`
 ) -> str:
-    "The ranks with each mean return, its interval and its episodes, the first rank first; then who played too few"
+    "The ranks with mean returns, intervals and episodes; then who played too few, or worlds of its training"
     text = lambda name, row: f"{name} {row['return']:.2f} [{row['return_low']:.2f}, {row['return_high']:.2f}]"
     few = [f"{text(n, r)}, {r['episodes']} episodes" for n, r in table.iterrows() if r["rank"] == TOO_FEW]
     unranked = f" {TOO_FEW.capitalize()}: {'; '.join(few)}." if few else ""
+    unranked = " ".join([unranked, *shared_notes(table)])
     ranked = table[~table["rank"].isin(["", TOO_FEW])].sort_values("return", ascending=False, kind="stable")
     if not len(ranked):
         return f"Nobody is ranked.{unranked}"

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['smollm2_file', 'ModelError', 'model_cache_folder', 'package_folder', 'smollm2_folder', 'model_in', 'find_model',
-           'merge_adapter', 'model_folder', 'revision', 'weights_hash', 'convert_smollm2', 'tiny_tokenizer',
-           'save_tiny', 'tiny_model', 'main']
+           'model_worlds', 'merge_adapter', 'model_folder', 'revision', 'weights_hash', 'convert_smollm2',
+           'tiny_tokenizer', 'save_tiny', 'tiny_model', 'main']
 
 # %% ../../nbs/lm/models.ipynb #62f9efeb
 import contextlib
@@ -19,7 +19,9 @@ from pathlib import Path
 
 from .adapters import ADAPTER, AdapterConfig, adapter_changes, read_adapter
 from ..runs.checkpoints import check_safetensors, run_checkpoints
-from ..runs.files import resolve, whole_folder, write_text
+from ..runs.files import read_json, resolve, whole_folder, write_text
+from ..runs.tracking import TUNED
+from ..world.streams import Worlds, recorded_worlds
 
 # %% ../../nbs/lm/models.ipynb #8862ceb1
 class ModelError(RuntimeError):
@@ -82,6 +84,17 @@ def find_model(
         return name
     expected = "smollm2, minilm, a hub id such as Qwen/Qwen3-4B, or a folder that exists"
     raise ModelError(f"model is {name!r}, expected {expected}")
+
+# %% ../../nbs/lm/models.ipynb #9d02b380
+def model_worlds(
+    name: str,  # as `find_model` takes it
+) -> tuple[Worlds, ...] | None:  # None: unknown, as an earlier version tuned it
+    "The worlds of the game that a model was tuned on (`world.streams`); none for a model that wasn't tuned here"
+    folder = Path(name) if os.path.isdir(name) else resolve(name)
+    place = model_in(folder) if folder.is_dir() else None
+    if place is None or not (place / TUNED).exists():
+        return ()
+    return recorded_worlds(read_json(place / TUNED).get("worlds"))
 
 # %% ../../nbs/lm/models.ipynb #3741c351
 def _find_in_folder(name: str, folder: Path) -> Path:

@@ -44,6 +44,7 @@ from ..runs.files import git_revision, resolve, show_path, whole_folder, write_j
 from ..runs.modules import module_policy
 from ..runs.validation import Count
 from ..world.env import World
+from ..world.streams import Worlds, recorded_worlds
 
 # %% ../../nbs/nets/agent.ipynb #7cd9fc78
 @jax.tree_util.register_pytree_node_class
@@ -95,6 +96,12 @@ def has_value(self: Agent) -> bool:
 def initial(self: Agent, n: int):
     "The memory of `n` fresh episodes; None for a net without memory"
     return self.foreign.initial(n) if self.foreign else initial_memory(self.spec, n)
+
+# %% ../../nbs/nets/agent.ipynb #cd433f41
+@patch(as_prop=True)
+def worlds(self: Agent) -> tuple[Worlds, ...] | None:
+    "The worlds that it learned in (`world.streams`); None where its checkpoint has no record of them"
+    return recorded_worlds(self.meta.get("worlds"))
 
 # %% ../../nbs/nets/agent.ipynb #41fb9dcc
 @patch
@@ -157,7 +164,8 @@ def random_agent(
     if spec.hidden_dim:
         mean = np.zeros(spec.hidden_dim, np.float32)
         std = np.ones(spec.hidden_dim, np.float32)
-    return Agent(spec, params, mean, std, meta={"kind": "random", "step": 0}, upstream_exact=world.upstream_exact)
+    meta = {"kind": "random", "step": 0, "worlds": []}
+    return Agent(spec, params, mean, std, meta=meta, upstream_exact=world.upstream_exact)
 
 # %% ../../nbs/nets/agent.ipynb #4d276cbb
 @dataclass(frozen=True)
@@ -169,6 +177,7 @@ class Origin:
     dataset_hash: str = ""  # of the data it was trained on
     labels_hash: str = ""  # of the hidden states it was trained on
     parameters: Mapping = field(default_factory=dict)  # of the run
+    worlds: list[dict] | None = None  # that it learned in, as `world.streams.worlds_record` gives them; None: unknown
 
 # %% ../../nbs/nets/agent.ipynb #67ff1c98
 def save_agent(

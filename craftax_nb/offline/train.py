@@ -24,6 +24,7 @@ from ..runs.files import show_path
 from ..runs.run import Run
 from ..training.checkpoints import read_training_state, resuming
 from ..training.driver import Schedule, Trainee, diverged, train
+from ..world.streams import worlds_record
 
 # %% ../../nbs/offline/train.ipynb #588d4bd2
 def current_agent(
@@ -59,7 +60,8 @@ def save_checkpoint(
     "Writes a checkpoint for each seed; the first seed's is last, and holds the training state of all"
     state = _training_state(learner)
     labels = learner.batches.labels
-    inputs = dict(dataset_hash=learner.batches.dataset.hash, labels_hash=labels.hash if labels else "")
+    data = learner.batches.dataset
+    inputs = dict(dataset_hash=data.hash, labels_hash=labels.hash if labels else "", worlds=worlds_record(data.worlds))
     origin = Origin(learner.algorithm.kind, learner.step, **inputs)
     write_state = lambda new: torch.save(state, new / "training.pt")
     for i, seed in reversed(list(enumerate(learner.seeds))):

@@ -33,6 +33,7 @@ from ..play.questions import first_questions
 from ..play.types import Record
 from ..world.env import World
 from ..world.reflections import REFLECTIONS, reflect_actions, reflect_codes
+from ..world.streams import training_keys
 
 # %% auto #0
 __all__ = ['ROLLOUT_FIELDS', 'collect', 'HIDDEN', 'learn', 'PPO', 'TrainState', 'init', 'hidden_inputs', 'loss']
@@ -167,13 +168,12 @@ def init(
     if ppo.seeds > 1:
         runs = [init(replace(ppo, seeds=1), seed + i, params) for i in range(ppo.seeds)]
         return jax.tree.map(lambda *xs: jnp.stack(xs), *runs)
-    key, key_net, key_world, key_bonus = jax.random.split(jax.random.PRNGKey(seed), 4)
+    _, key_net, _, key_bonus = jax.random.split(jax.random.PRNGKey(seed), 4)
+    key_world, key = training_keys(seed)
     envs = start_envs(ppo.world, key_world, initial_memory(ppo.net, ppo.num_envs), ppo.num_envs)
     if ppo.hidden:
         envs = envs._replace(hidden=first_questions(envs.codes, ppo.hidden.history))
-    if params is None:
-        params = _first_weights(ppo.net, key_net, envs.codes[:1])
-    params = jax.tree.map(jnp.asarray, params)
+    params = jax.tree.map(jnp.asarray, _first_weights(ppo.net, key_net, envs.codes[:1]) if params is None else params)
     bonus = ppo.bonus and _first_bonus(ppo.bonus, ppo.net, key_bonus, envs.codes)
     return TrainState(params, ppo.optimizer.init(params), bonus, key, envs)
 

@@ -22,12 +22,13 @@ from .ppo import PPO, TrainState, collect, init, learn
 from ..play.hidden import HiddenStore, check_stored
 from ..play.live_rollout import asked_so_far, check_asked_model, hidden_metrics, live_recipe
 from ..play.types import Record
-from ..runs.checkpoints import step_of
+from ..runs.checkpoints import find_checkpoint, step_of
 from ..runs.files import remove_whole
 from ..runs.run import Run
 from ..training.driver import Schedule, Trainee, train
 from ..training.episodes import RecentEpisodes
 from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
+from ..world.streams import Worlds, joined_worlds, recorded_worlds, worlds_record
 
 # %% auto #0
 __all__ = ['STORED_COLUMNS', 'agents', 'save_train', 'load_train', 'PPOTrainee', 'train_ppo', 'make_net']
@@ -48,10 +49,11 @@ def save_train(
     recent: RecentEpisodes | None = None,  # the last episodes so far; None: none
     store: HiddenStore | None = None,  # of an agent that reads hidden states
     parameters: dict | None = None,  # of the run
+    worlds: tuple[Worlds, ...] | None = None,  # that the agents learned in; None: unknown
 ) -> Path:
     "Writes a checkpoint: the first seed's agent with the trainer's state, the other seeds' in seed-1, ..."
     agent, *others = agents(ppo, state, store)
-    origin = Origin("ppo", step_of(folder), parameters=parameters or {})
+    origin = Origin("ppo", step_of(folder), parameters=parameters or {}, worlds=worlds_record(worlds))
 
     def save_hidden_states(trainer: Path):
         if store is not None:
@@ -99,10 +101,12 @@ class _EpisodeStore:
         ppo: PPO,
         collect_last: int,  # environment steps at the end of the run; 0: no data set
         resumed: bool,  # whether the run continues from a checkpoint
+        worlds: tuple[Worlds, ...] | None,  # that the run plays; None: unknown
     ):
         self.run = run
         self.ppo = ppo
         self.resumed = resumed
+        self.worlds = worlds
         self.writer: EpisodeWriter | None = None
         self.first_update = ppo.num_updates - -(-collect_last // ppo.batch)
         self.columns = ()
@@ -123,6 +127,7 @@ def _open(self: _EpisodeStore, resume_step: int | None) -> None:
     if resume_step is None:
         remove_whole(folder)
     policy = {"job": self.run.job, "run": self.run.id, "kind": "ppo"}
+    policy |= {"worlds": worlds_record(self.worlds)}
     self.writer = EpisodeWriter(folder, self.ppo.world, policy, resume_step)
     self.columns = STORED_COLUMNS
 
@@ -179,6 +184,14 @@ class PPOTrainee(Trainee):
         self.steps_per_update = ppo.batch
         self.played_per_update = ppo.batch * ppo.seeds
 
+# %% ../../nbs/online/train.ipynb #2b72637e
+def _earlier_worlds(run: Run, params) -> tuple[Worlds, ...] | None:
+    "The worlds that the weights which a run starts from have learned in; none where it starts from new ones"
+    if params is None:
+        return ()
+    checkpoint = run.params.get("checkpoint")
+    return recorded_worlds(read_meta(find_checkpoint(checkpoint)).get("worlds")) if checkpoint else None
+
 # %% ../../nbs/online/train.ipynb #2fa5c01e
 @patch
 def restore(self: PPOTrainee, folder: Path) -> None:
@@ -188,6 +201,7 @@ def restore(self: PPOTrainee, folder: Path) -> None:
         check_stored(folder)
     self.state = load_train(folder, self.ppo)
     self.step = step_of(folder)
+    self.worlds = recorded_worlds(read_meta(folder).get("worlds"))
 
 
 @patch
@@ -195,10 +209,12 @@ def start(self: PPOTrainee, run: Run, checkpoint: Path | None) -> None:
     "Makes the first weights and environments of a new run; opens the run's hidden states"
     if checkpoint is None:
         self.state = init(self.ppo, self.seed, self.params)
+        own = tuple(Worlds(self.ppo.world.env_name, "training", self.seed + i) for i in range(self.ppo.seeds))
+        self.worlds = joined_worlds(own, _earlier_worlds(run, self.params))
     if self.hidden is not None:
         self.hidden.open_in(run.dir, checkpoint, lambda: measure_hidden(self.ppo, self.state, self.hidden))
     self.run = run
-    self.episodes = _EpisodeStore(run, self.ppo, self.collect_last, resumed=bool(checkpoint))
+    self.episodes = _EpisodeStore(run, self.ppo, self.collect_last, bool(checkpoint), self.worlds)
     self.log = UpdateLog(self.ppo.world.achievement_names, load_recent(checkpoint))
 
 # %% ../../nbs/online/train.ipynb #d98ff747
@@ -238,7 +254,7 @@ def progress(self: PPOTrainee) -> str:
 def save(self: PPOTrainee, folder: Path) -> None:
     "Writes a checkpoint, and makes the episodes so far part of the data set"
     self.episodes.commit(self.step)
-    save_train(folder, self.ppo, self.state, self.log.recent, self.hidden, self.run.params)
+    save_train(folder, self.ppo, self.state, self.log.recent, self.hidden, self.run.params, self.worlds)
 
 # %% ../../nbs/online/train.ipynb #f5f34404
 @patch
@@ -247,7 +263,7 @@ def finish(self: PPOTrainee) -> Agent:
     self.episodes.close(self.step)
     if self.hidden is not None and self.hidden.recipe and self.ppo.hidden.cadence != ONCE:
         label_episodes(self.run.dir / "data", live_recipe(self.hidden, self.ppo.hidden), self.hidden)
-    meta = {"kind": "ppo", "step": self.step, "parameters": self.run.params}
+    meta = {"kind": "ppo", "step": self.step, "parameters": self.run.params, "worlds": worlds_record(self.worlds)}
     agent = agents(self.ppo, self.state, self.hidden)[0]
     return replace(agent, meta=meta, gamma=self.ppo.gamma, upstream_exact=self.ppo.world.upstream_exact)
 

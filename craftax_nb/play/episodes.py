@@ -22,6 +22,7 @@ from .types import Record
 from ..world.env import World
 from ..world.resets import select_rows
 from ..world.rules import unstack
+from ..world.streams import stream_key
 
 # %% auto #0
 __all__ = ['WORLDS_AT_ONCE', 'SLOTS_PER_BLOCK', 'ENDED', 'EVALUATED', 'fresh_worlds', 'episode_keys', 'EpisodePlayer',
@@ -33,9 +34,9 @@ SLOTS_PER_BLOCK = 32  # slots of a block on a CPU
 
 
 @lru_cache(maxsize=16)  # 512 worlds of Craftax are 140 MB
-def fresh_worlds(world: World, seed: int, batch: int):
-    "The first states of episodes `32 * batch` to `32 * batch + 31` of a seed"
-    return world.reset_many(jax.random.fold_in(jax.random.key(seed), batch), WORLDS_AT_ONCE)
+def fresh_worlds(world: World, stream: str, seed: int, batch: int):
+    "The first states of worlds `32 * batch` to `32 * batch + 31` of a stream (`world.streams`) and seed"
+    return world.reset_many(jax.random.fold_in(stream_key(stream, seed), batch), WORLDS_AT_ONCE)
 
 
 def episode_keys(
@@ -152,7 +153,7 @@ def start_episodes(
         last = min(end, WORLDS_AT_ONCE * (batch + 1))
         free = np.flatnonzero(self.slot_episode[block] < 0)[: last - first]
         keys = episode_keys(self.seed, WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE))
-        fresh = self.start(fresh_worlds(self.world, self.seed, batch), keys)
+        fresh = self.start(fresh_worlds(self.world, "evaluation", self.seed, batch), keys)
         self._put_next(block, free, fresh, first_row + np.arange(len(free)))
         self.slot_episode[block, free] = first + np.arange(len(free))
         first += len(free)

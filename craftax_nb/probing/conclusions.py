@@ -15,8 +15,9 @@ from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from .curves import ENOUGH, shares
 from .job import Part
-from .language import OBSERVATION_ONLY, TEXT_ONLY, TRUE_CHANGE
+from .language import ALL_CHANGES, OBSERVATION_ONLY, TEXT_ONLY, TRUE_CHANGE
 from .report import Section
+from ..runs.effects import Effect, conclude
 
 # %% auto #0
 __all__ = ['LEAST_STATES', 'verdict_sentences', 'words_sentences', 'measured_labellers', 'familiarity_part']
@@ -48,21 +49,38 @@ LEAST_STATES = 10  # states with changed texts that a conclusion needs
 def words_sentences(
     table: pd.DataFrame,  # from `probing.language.language_table`; may be empty
 ) -> list[str]:  # one for each agent that reads hidden states
-    "How far V moves when the text alone is changed, and when the observation alone is"
+    "The change of V when the text alone is false, and whether it is larger than for an irrelevant change of the text"
     sentences = []
     for agent, part in table.groupby("agent", sort=False) if len(table) else ():
-        mean = part.groupby("what")["|dV|"].mean()
-        if TEXT_ONLY not in mean or not mean.get(TRUE_CHANGE, 0) > 0:
+        rows = part[part["change"] == ALL_CHANGES].set_index("what")
+        if TEXT_ONLY not in rows.index:
             continue
-        text_share = mean[TEXT_ONLY] / mean[TRUE_CHANGE]
-        observation_share = mean[OBSERVATION_ONLY] / mean[TRUE_CHANGE]
-        states = int(part["bases"].max())
-        few = f" Too small to conclude: {states} states, {LEAST_STATES} are needed." if states < LEAST_STATES else ""
-        sentences.append(
-            f"A text that is false about the state moves V of {agent} by {text_share:.0%} of what a true change does, "
-            f"an observation that is false by {observation_share:.0%}.{few}"
-        )
+        words = rows.loc[TEXT_ONLY]
+        ends = (words[f"|dV| over null{end}"] for end in ("", "_low", "_high"))
+        subject = f"how far a false text and an irrelevant change of the text move V of {agent}"
+        claim = f"a false text moves V of {agent} by {{}} than an irrelevant change of the text, in points"
+        effect = Effect(*map(float, ends), int(words["null bases"]), LEAST_STATES)
+        sentence = conclude(effect, subject, claim.format("more"), claim.format("less"), "states")
+        sentences.append(f"{_signed_changes(agent, part)} {sentence[0].upper()}{sentence[1:]}.{_sizes(rows)}")
     return sentences
+
+# %% ../../nbs/probing/conclusions.ipynb #d3c4871e
+def _signed_changes(agent: str, table: pd.DataFrame) -> str:
+    "The mean change of V for each change of the text alone, with its sign"
+    rows = table[(table["what"] == TEXT_ONLY) & (table["change"] != ALL_CHANGES)]
+    changes = ", ".join(f"{row['change']} {row['mean dV']:+.2f}" for row in rows.to_dict("records"))
+    return f"Told in the words alone, the mean change of V of {agent}: {changes}."
+
+# %% ../../nbs/probing/conclusions.ipynb #0e480e9a
+def _sizes(rows: pd.DataFrame) -> str:  # of one agent and all changes, by what was changed; "" where V never moved
+    "The mean sizes of the changes of V in parts of a true change's"
+    size = rows["|dV|"]
+    true = size.get(TRUE_CHANGE, 0)
+    if not true > 0:
+        return ""
+    null = f", an irrelevant one {null:.0%}" if np.isfinite(null := rows.loc[TEXT_ONLY, "|dV| null"] / true) else ""
+    texts = f" Of the size of a true change, a false text has {size[TEXT_ONLY] / true:.0%}{null}"
+    return f"{texts}, a false observation {size[OBSERVATION_ONLY] / true:.0%}."
 
 # %% ../../nbs/probing/conclusions.ipynb #e4123a30
 def measured_labellers(

@@ -180,7 +180,9 @@ def language_part(
     figure = plot_language(table)
     text = (
         f"{len(codes)} states, {len(codes) - from_data} from play and {from_data} from the data set. "
-        "Of the true change: |dV| over that of the same change made in both; for a swap, over the mean of true changes."
+        "The null: irrelevant changes of the same states (a cow two tiles further away; for a text, its sentences in "
+        "another order); grey in the picture. Over null: the difference of sizes on the same states. Of the true "
+        "change: |dV| over that of the same change made in both; for a swap, over the mean of true changes."
     )
     section = Section("Do the words matter?", text, [figure], [table], folded=True)
     return Part(section, {"language": figure}, {"language": table})

@@ -138,6 +138,7 @@ class AgentRecord(FileRecord):
     git: str = ""
     dtype: str = ""
     parameters: dict = {}
+    worlds: list[dict] | None = None  # that the agent learned in, `world.streams`; earlier versions wrote none
     mapping: dict = {}  # of an imported network: which numbers it reads
 
 # %% ../../nbs/runs/checkpoints.ipynb #b653c6dc

@@ -52,8 +52,8 @@ def check_same(
     defaults: dict,
     parameters: Mapping[str, Parameter] | None = None,  # of the job's settings class; None: it has none
 ) -> dict[str, list]:  # parameter -> the value that the run had before, and the one that it has now
-    """RunError unless the folder's run is this job with these parameters; one that it lacks counts as the default. Gives
-    the differences that are allowed: where the run computes, and how fast"""
+    """RunError unless the folder's run is this job with these parameters; one that it lacks counts as the default.
+    Returns the differences that are allowed: where the run computes, and how fast"""
     parameters = parameters or {}
     old = RunParams.read(folder / "params.json")
     if old.job != job:

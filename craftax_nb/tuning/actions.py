@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from zipfile import BadZipFile
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from fastcore.basics import patch
@@ -29,11 +30,13 @@ from ..runs.files import show_path, whole_file
 from .tasks import Question, TaskError
 from ..world.env import World
 from ..world.names import TEXT_FORMATS
+from ..world.resets import select_rows
 from ..world.rules import unstack
+from ..world.streams import Worlds
 from ..world.text import describe
 
 # %% auto #0
-__all__ = ['LETTERS', 'HELD_OUT_WORLDS', 'WanderPolicy', 'wandered_states', 'ActionSettings', 'action_returns', 'ActionReturns',
+__all__ = ['HELD_OUT_WORLDS', 'LETTERS', 'WanderPolicy', 'wandered_states', 'ActionSettings', 'action_returns', 'ActionReturns',
            'measure_returns', 'kept_arrays', 'known_returns', 'ActionTask']
 
 # %% ../../nbs/tuning/actions.ipynb #7a8b9f58
@@ -52,11 +55,18 @@ class WanderPolicy(struct.PyTreeNode):
         return draw_actions(key, jnp.broadcast_to(jnp.log(odds), (len(codes), self.num_actions))), {}, memory
 
 # %% ../../nbs/tuning/actions.ipynb #979783eb
-def wandered_states(world: World, count: int, seed: int, stride: int = 8) -> list:
-    "States that `WanderPolicy` reaches in 32 worlds of a seed, every `stride` steps; TaskError where all die too early"
+def wandered_states(
+    world: World,
+    count: int,
+    seed: int,
+    stride: int = 8,  # steps between two states of a world
+    stream: str = "tuning",  # of the 32 worlds, `world.streams`
+) -> list:
+    "States that `WanderPolicy` reaches in a seed's first 32 worlds; TaskError where all die too early"
     walker = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE)
     states = []
-    walker.start_episodes(0, WORLDS_AT_ONCE)
+    numbers = np.arange(WORLDS_AT_ONCE)
+    walker.start_from(fresh_worlds(world, stream, seed, 0), episode_keys(seed, numbers), numbers)
     while len(states) < count:
         walker.advance(stride, world.max_timesteps)
         alive = np.asarray(walker.blocks[0].alive)
@@ -81,6 +91,7 @@ class ActionSettings:
     alike: int = 2  # states kept of one world with the same best action, at most: neighbouring states are much alike
     checkpoint: str = ""  # an agent that reaches the states and plays on; "": `WanderPolicy`
     seed: int = 0
+    stream: str = "tuning"  # of the worlds; runs of earlier versions continue in "evaluation"
 
     def __post_init__(self):
         least = dict(count=1, horizon=1, plays=1, stride=1, looks=1, alike=1)
@@ -95,7 +106,8 @@ class ActionSettings:
     def key(self) -> str:  # 16 hex digits
         "The name under which returns are kept: a hash of these settings, the game's version, and the agent"
         identity = checkpoint_identity(find_checkpoint(self.checkpoint)) if self.checkpoint else ""
-        metadata = [asdict(self), World(self.env_name).craftax_version, identity]
+        fields = {name: x for name, x in asdict(self).items() if (name, x) != ("stream", "evaluation")}
+        metadata = [fields, World(self.env_name).craftax_version, identity]
         return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:16]
 
 # %% ../../nbs/tuning/actions.ipynb #c635eb4f
@@ -182,13 +194,27 @@ def _check_player(settings: ActionSettings, agent) -> None:
     if agent.spec.hidden_dim or agent.foreign is not None:
         raise TaskError(f"checkpoint {settings.checkpoint} reads hidden states or is foreign; take a plain agent")
 
+# %% ../../nbs/tuning/actions.ipynb #52c18937
+HELD_OUT_WORLDS = 5  # the questions of every fifth world are held out
+
+
+def _question_worlds(settings: ActionSettings, world: World, batch: int):
+    "The first states of 32 worlds that questions are about: every fifth is of the stream held-out"
+    numbers = WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE)
+    held_out = jnp.asarray(numbers % HELD_OUT_WORLDS == 0)
+    learned = fresh_worlds(world, settings.stream, settings.seed, batch)
+    if settings.stream == "evaluation":  # a run of an earlier version, which drew both from one stream
+        return learned
+    other = fresh_worlds(world, "held-out", settings.seed, batch)
+    return jax.tree.map(lambda new, old: select_rows(held_out, new, old), other, learned)
+
 # %% ../../nbs/tuning/actions.ipynb #eb2fb1f4
 def _walk(settings: ActionSettings, world: World, agent, batch: int):
     "Plays 32 worlds; yields code, returns of all actions, and the world's number for the states on the way"
     walker = EpisodePlayer(agent, world, settings.seed, WORLDS_AT_ONCE)
     player = EpisodePlayer(agent, world, settings.seed, WORLDS_AT_ONCE)
     numbers = WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE)  # of the worlds
-    walker.start_from(fresh_worlds(world, settings.seed, batch), episode_keys(settings.seed, numbers), numbers)
+    walker.start_from(_question_worlds(settings, world, batch), episode_keys(settings.seed, numbers), numbers)
     for round_number in range(settings.looks):
         for start in range(0, settings.stride, SEGMENT):
             walker.advance(min(SEGMENT, settings.stride - start), world.max_timesteps)
@@ -237,7 +263,6 @@ def known_returns(
 
 # %% ../../nbs/tuning/actions.ipynb #ab023a6b
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq"  # 43, as many as Craftax has actions
-HELD_OUT_WORLDS = 5  # the questions of every fifth world are held out
 
 
 def _letter_prompt(names: Sequence[str]) -> str:
@@ -285,6 +310,13 @@ class ActionTask:
             "train": train,
             "held-out": [q for q in questions if q.group % HELD_OUT_WORLDS == 0 and q.text not in train_texts],
         }
+
+# %% ../../nbs/tuning/actions.ipynb #54a9620c
+@patch(as_prop=True)
+def worlds(self: ActionTask) -> tuple[Worlds, ...]:
+    "The worlds that its questions are about, the held-out ones of another stream aside"
+    end = int(self.returns.world.max()) + 1
+    return (Worlds(self.settings.env_name, self.settings.stream, self.settings.seed, 0, end),)
 
 # %% ../../nbs/tuning/actions.ipynb #12dcc099
 @patch

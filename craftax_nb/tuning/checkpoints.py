@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..runs.files import write_json
+from ..lm.models import model_worlds
+from ..runs.checkpoints import run_checkpoints
+from ..runs.files import read_json, write_json
 from ..runs.tracking import TUNED
+from ..world.streams import Worlds, joined_worlds, worlds_record
 
 # %% auto #0
-__all__ = ['write_model']
+__all__ = ['write_model', 'run_stream', 'seen_fields']
 
 # %% ../../nbs/tuning/checkpoints.ipynb #367d9ae7
 def write_model(
@@ -27,3 +30,22 @@ def write_model(
     tokenizer.save_pretrained(folder)
     files = {p.name: str(p.stat().st_size) for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".pt"}
     write_json(folder / TUNED, dict(kind="language model") | metadata | {"files": files})
+
+# %% ../../nbs/tuning/checkpoints.ipynb #a918e4b2
+def run_stream(
+    run,  # a `runs.run.Run` of a tuning job
+) -> str:  # of `world.streams`
+    "The stream of the worlds that a run's questions are about: a continued run stays in its own"
+    checkpoints = run_checkpoints(run.dir)
+    if not checkpoints or not (checkpoints[-1] / TUNED).exists():
+        return "tuning"
+    return read_json(checkpoints[-1] / TUNED).get("stream", "evaluation")
+
+# %% ../../nbs/tuning/checkpoints.ipynb #b3415d25
+def seen_fields(
+    worlds: tuple[Worlds, ...] | None,  # that the run's questions are about; None: unknown
+    model: str,  # that training began with
+) -> dict:
+    "The fields of `tuned.json` about worlds: the stream, and all worlds that the model has learned in"
+    stream = worlds[0].stream if worlds else "tuning"
+    return {"stream": stream, "worlds": worlds_record(joined_worlds(worlds, model_worlds(model)))}

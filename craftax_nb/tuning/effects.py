@@ -20,6 +20,7 @@ from ..world.codes import encode
 from ..world.edits import EditError, place, set_scalar
 from ..world.env import World
 from ..world.rules import stack
+from ..world.streams import Worlds
 from ..world.text import describe
 
 # %% auto #0
@@ -88,6 +89,7 @@ class EditEffects:
     texts: np.ndarray  # (states,) str
     edits: np.ndarray  # (edits,) str
     changes: np.ndarray  # (states, edits, horizons) float32; NaN where the game could not have the edit
+    worlds: tuple[Worlds, ...] = ()  # that the states are from
 
     def draw(
         self,
@@ -115,10 +117,11 @@ def measure_effects(
     batches: int = 2,  # of 32 states
     plays: int = 8,  # of each state, unedited and with each edit
     seed: int = 0,
+    stream: str = "tuning",  # of the worlds, `world.streams`
 ) -> EditEffects:
     "Plays on from states that `WanderPolicy` reached, unedited and with every edit"
     player = EpisodePlayer(WanderPolicy(world.num_actions), world, seed, WORLDS_AT_ONCE)
-    states = wandered_states(world, WORLDS_AT_ONCE * batches, seed)
+    states = wandered_states(world, WORLDS_AT_ONCE * batches, seed, stream=stream)
     changes = []
     for batch in range(batches):
         rows = WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE)
@@ -134,13 +137,17 @@ def known_effects(
     plays: int = 8,
     seed: int = 0,
     folder: str | Path = "",  # "": in the user's cache folder
+    stream: str = "tuning",  # of the worlds, `world.streams`
 ) -> EditEffects:
     "What edits change, from the disk where it has been measured before"
 
     def measure() -> dict[str, np.ndarray]:
         print(f"measuring what {len(EDITS)} edits change in {WORLDS_AT_ONCE * batches} states, once", flush=True)
-        return vars(measure_effects(world, batches, plays, seed))
+        out = measure_effects(world, batches, plays, seed, stream)
+        return dict(texts=out.texts, edits=out.edits, changes=out.changes)
 
     identity = [world.env_name, world.craftax_version, EDITS, HORIZONS, batches, plays, seed]
+    identity += [] if stream == "evaluation" else [stream]  # earlier versions named none
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-    return EditEffects(**kept_arrays(f"edits-{key}", measure, folder))
+    worlds = (Worlds(world.env_name, stream, seed, 0, WORLDS_AT_ONCE),)
+    return EditEffects(**kept_arrays(f"edits-{key}", measure, folder), worlds=worlds)

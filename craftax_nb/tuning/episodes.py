@@ -24,6 +24,7 @@ from .train import Tuner, TunerSettings
 from .trl import check_group
 from ..world.env import World
 from ..world.rules import stack
+from ..world.streams import Worlds
 from ..world.text import describe
 
 # %% auto #0
@@ -179,7 +180,9 @@ class EpisodeTuner(Tuner):
         self.world = World(task.settings.env_name)
         prompt = task.answers, task.system, task.text_format
         self.policy = AnsweringPolicy(self.model, self.tokenizer, *prompt, settings.threads)
-        self.pool = wandered_states(self.world, 8 * WORLDS_AT_ONCE, settings.seed + 1)
+        stream = task.settings.stream
+        self.pool = wandered_states(self.world, 8 * WORLDS_AT_ONCE, settings.seed + 1, stream=stream)
+        self.worlds = task.worlds + (Worlds(self.world.env_name, stream, settings.seed + 1, 0, WORLDS_AT_ONCE),)
 
     def update(self) -> dict[str, float]:
         "Plays groups from a few states, and learns from them"

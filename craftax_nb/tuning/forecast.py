@@ -71,6 +71,7 @@ class ForecastTask:
         self.kind = kind
         self.text_format = text_format
         self.data = data
+        self.worlds = data.worlds
         self.weights = {"right": 1.0, "format": format_weight}
         self.actions = action_words(World(data.env_name), text_format)
         self.rows = np.sort(np.random.default_rng(seed).permutation(data.num_transitions)[:most])

@@ -16,14 +16,24 @@ from ..data.dataset import load_dataset
 from ..lm.models import ModelError
 from ..runs.checkpoints import find_dataset
 from ..runs.curves import curve
+from ..runs.effects import Effect, conclude
 from ..runs.settings import ParameterError
 from ..training.driver import Schedule, train
 from .actions import ActionSettings, ActionTask
+from .checkpoints import run_stream
 from .closed import ClosedGRPO
 from .episodes import EpisodeTuner
 from .forecast import ForecastTask
 from .settings import NUMBER_KINDS, GRPOSettings
-from .tasks import Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
+from craftax_nb.tuning.tasks import (
+    LEAST_HELD_OUT,
+    Baselines,
+    NumberTask,
+    TaskError,
+    VerifiedTask,
+    baselines,
+    check_task,
+)
 from .train import Tuner, TunerSettings
 from .words import word_model
 
@@ -32,13 +42,16 @@ __all__ = ['TUNING_CURVES', 'make_task', 'base_model', 'make_tuner', 'run_tuning
            'tuning_conclusion']
 
 # %% ../../nbs/tuning/job.ipynb #07ca4274
-def make_task(settings: GRPOSettings) -> VerifiedTask:
+def make_task(
+    settings: GRPOSettings,
+    stream: str = "tuning",  # of the worlds that questions are about, `world.streams`
+) -> VerifiedTask:
     "The task of a run, checked before a model is loaded; TaskError where it can't be trained on"
     if settings.task in NUMBER_KINDS:
         task = NumberTask(settings.task, settings.task_size, settings.format_weight)
     elif settings.task in ("action", "episode"):
         same = settings.selection("env_name", "horizon", "plays", "gamma", "checkpoint", "seed")
-        actions = ActionSettings(count=_num_states(settings), **same)
+        actions = ActionSettings(count=_num_states(settings), stream=stream, **same)
         task = ActionTask(actions, settings.prompt, settings.text_format, settings.format_weight)
     else:
         data = load_dataset(find_dataset(settings.data))
@@ -82,7 +95,7 @@ def make_tuner(run) -> tuple[Tuner, Baselines]:
         _refuse_vllm(settings.backend)
         names = "lr batch_size num_generations epochs clip scale format_weight entropy_bonus loss".split()
         grpo = ClosedGRPO(**settings.selection(*names))
-        task = make_task(settings)
+        task = make_task(settings, run_stream(run))
         names = ("seed", "lora_rank", "lora_layers", "device", "threads")
         sizes = dict(train=settings.train_questions, held_out=settings.held_questions)
         how = TunerSettings(**sizes, **settings.selection(*names))
@@ -115,7 +128,7 @@ def _tune_by_trl(run) -> Baselines:
     settings = run.settings
     try:
         check_trl(settings)
-        task = make_task(settings)
+        task = make_task(settings, run_stream(run))
         baseline = written_baselines(
             task.questions("held-out", settings.held_questions, settings.seed), sum(task.weights.values())
         )
@@ -170,10 +183,14 @@ def plot_tuning(
 # %% ../../nbs/tuning/job.ipynb #1ac321f6
 def tuning_conclusion(first: Mapping, last: Mapping, baseline: Baselines) -> str:
     "What the run showed, in a sentence that never leaves out the best constant answer"
-    interval = f"[{last['held_low']:.3f}, {last['held_high']:.3f}]"
-    above = last["held_low"] > baseline.best_constant
-    verdict = "more than" if above else "not surely more than"
+    constant = f"always answering {baseline.constant!r}"
+    ends = [last[name] - baseline.best_constant for name in ("held_reward", "held_low", "held_high")]
+    effect = Effect(*ends, int(last.get("held_clusters", 0)), LEAST_HELD_OUT)
+    more = f"it earns more than {constant}"
+    less = f"it earns less than {constant}"
+    verdict = conclude(effect, f"reward from {constant}", more, less, "distinct questions")
     return (
-        f"Held-out reward {last['held_reward']:.3f} {interval} (at first {first['held_reward']:.3f}, chance "
-        f"{baseline.chance:.3f}): {verdict} always answering {baseline.constant!r} ({baseline.best_constant:.3f})."
+        f"Held-out reward {last['held_reward']:.3f} [{last['held_low']:.3f}, {last['held_high']:.3f}] "
+        f"(at first {first['held_reward']:.3f}, chance {baseline.chance:.3f}, "
+        f"{constant} {baseline.best_constant:.3f}): {verdict}."
     )

@@ -24,6 +24,7 @@ from ..runs.files import remove_leftovers, resolve, show_path
 from ..runs.processes import use_compile_cache
 from ..world.env import World
 from ..world.layout import ObsSpec
+from ..world.streams import Worlds, stream_key, worlds_record
 
 # %% auto #0
 __all__ = ['rescue', 'EpisodeLog', 'Game']
@@ -131,13 +132,15 @@ class EpisodeLog:
 
     def _header(self, world: World, seed: int) -> dict:
         "The log's first line: everything that is needed to turn the rows into a shard"
+        number = self.number
+        worlds = worlds_record([Worlds(world.env_name, "human", seed, number, number + 1)])
         return dict(
             schema=SCHEMA,
             shard=self.shard,
-            step=self.number,
+            step=number,
             achievements=len(world.achievement_names),
             world={name: getattr(world, name) for name in WORLD},
-            policy=dict(policy="human", seed=seed, world=self.number),
+            policy=dict(policy="human", seed=seed, world=number, worlds=worlds),
         )
 
 # %% ../../nbs/widgets/game.ipynb #93966a5b
@@ -222,7 +225,8 @@ def new(self: Game) -> None:
     self.save()
     self.episode = EpisodeLog(self.folder, self.world, self.seed)
     self.shard = self.episode.shard
-    world_key, self.key = jax.random.split(jax.random.fold_in(jax.random.key(self.seed), self.episode.number))
+    root = stream_key("human", self.seed)
+    world_key, self.key = jax.random.split(jax.random.fold_in(root, self.episode.number))
     self.state = self.world.reset_many(world_key, 1)
     self.codes = np.asarray(_observe(self.state, world=self.world))[0]
     self.step = 0

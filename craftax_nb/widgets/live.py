@@ -27,6 +27,7 @@ from ..runs.files import show_path, whole_file
 from ..world.env import World
 from ..world.rebuild import state_of
 from ..world.rules import as_numpy
+from ..world.streams import stream_key
 
 # %% auto #0
 __all__ = ['LIVE_COLUMNS', 'STORED', 'play_here', 'hidden_states_along', 'StoredStates', 'pack_states', 'Played', 'save_played',
@@ -46,7 +47,7 @@ def play_here(
 ) -> Record:  # (T, ...) of one episode, with its T + 1 states
     "Plays one episode and keeps every state; ValueError where an agent that reads hidden states has no labeller"
     reader = Reader(agent, labeller)
-    key = jax.random.key(seed)
+    key = stream_key("evaluation", seed)
     player = EpisodePlayer(agent, world, seed, 1, reader, LIVE_COLUMNS)
     player.put(0, [0], player.start(world.reset_many(key, 1), key[None]), [0])
     player.slot_episode[0] = 0

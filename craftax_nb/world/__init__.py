@@ -22,6 +22,7 @@ A `World` is one of the two games behind a small struct: reset, step, encode. An
 13. world.rebuild: a state from a code
 14. world.shifts: games that differ in one way
 15. world.reflections: mirror images of codes and actions
+16. world.streams: which worlds are for training, tuning and evaluation, and who saw which
 
 ## Who calls it
 
@@ -44,6 +45,8 @@ edit states.
 - A shift acts on the first state, after a step, on the observation or on the words. `ShiftedWorld` has the interface of
   `World`. Texts of a shifted game go through `words_of`.
 - `state_of(codes)` is for edits and values, never to be played from: a code has no seeds and no far map.
+- Worlds of training, tuning, held-out questions, people and evaluation come from streams of random keys that can't
+  meet. What learned in worlds records them.
 - A changed word changes `text_hash`, and old labels are refused.
 """
 
@@ -51,4 +54,4 @@ edit states.
 
 from ..runs.processes import prepare_for_craftax
 
-prepare_for_craftax("craftax_nb.world", light=("names",))
+prepare_for_craftax("craftax_nb.world", light=("names", "streams"))

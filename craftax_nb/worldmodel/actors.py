@@ -17,6 +17,7 @@ from ..play.live_rollout import LiveModel, live_rollout
 from ..play.policy import NetworkPolicy
 from ..play.questions import first_questions
 from ..play.types import Record
+from ..world.streams import training_keys
 from .settings import DreamerRun
 
 # %% auto #0
@@ -35,7 +36,8 @@ def _play(settings: DreamerRun, agent: Agent, envs: Envs, key) -> tuple[Envs, Re
 # %% ../../nbs/worldmodel/actors.ipynb #714233f7
 def start_actors(settings: DreamerRun, seed: int) -> Envs:
     "Environments in new worlds, each with a random key of its own for drawing latents"
-    key_world, key_latent = jax.random.split(jax.random.PRNGKey(seed))
+    _, key_latent = jax.random.split(jax.random.PRNGKey(seed))
+    key_world, _ = training_keys(seed)
     memory = initial_latent(settings.dreamer.model.size, settings.num_envs)
     memory = memory._replace(key=jax.random.split(key_latent, settings.num_envs))
     envs = start_envs(settings.world, key_world, memory, settings.num_envs)

@@ -29,6 +29,7 @@ from ..runs.run import Run
 from ..training.driver import Schedule, Trainee, train
 from ..training.episodes import RecentEpisodes
 from ..training.state import EPISODE_COLUMNS, UpdateLog, load_recent, load_trainer, save_trainer
+from ..world.streams import Worlds, recorded_worlds, training_keys, worlds_record
 from .actors import ACTOR_COLUMNS, HIDDEN_COLUMNS, play_rollout, start_actors
 from .dreamer import DreamerState, init_dreamer, learn_dreamer
 from .replay import Replay, ReplaySizes
@@ -50,7 +51,8 @@ class DreamerProgress(NamedTuple):
 def start_progress(settings: DreamerRun, seed: int) -> DreamerProgress:
     "The state before the first step"
     envs = start_actors(settings, seed)
-    return DreamerProgress(init_dreamer(settings.dreamer, envs.codes, seed), envs, jax.random.PRNGKey(seed + 1))
+    _, key = training_keys(seed)
+    return DreamerProgress(init_dreamer(settings.dreamer, envs.codes, seed), envs, key)
 
 # %% ../../nbs/worldmodel/train.ipynb #924a2498
 def make_replay(settings: DreamerRun, seed: int) -> Replay:
@@ -76,7 +78,7 @@ def save_dreamer(
     replay: Replay,
     recent: RecentEpisodes | None = None,  # the last episodes so far; None: none
     store: HiddenStore | None = None,  # of an agent that reads hidden states
-    parameters: dict | None = None,  # of the run
+    origin: Origin | None = None,  # the run's parameters and worlds; the step is the folder's
 ) -> Path:
     "Writes a checkpoint: the agent with its whole world model, the training state and the replay"
 
@@ -88,7 +90,7 @@ def save_dreamer(
 
     extra = lambda new: save_trainer(new, progress, recent, save_replay)
     agent = dreamer_agent(settings, jax.tree.map(np.asarray, progress.learner), store)
-    return save_agent(folder, agent, Origin("dreamer", step_of(folder), parameters=parameters or {}), extra=extra)
+    return save_agent(folder, agent, replace(origin or Origin("dreamer", 0), step=step_of(folder)), extra=extra)
 
 # %% ../../nbs/worldmodel/train.ipynb #bb3e10ad
 def load_dreamer(folder: Path, settings: DreamerRun, seed: int) -> tuple[DreamerProgress, Replay]:
@@ -178,6 +180,7 @@ def restore(self: DreamerTrainee, folder: Path) -> None:
         check_stored(folder)
     self.state, self.replay = load_dreamer(folder, self.settings, self.seed)
     self.step = step_of(folder)
+    self.worlds = recorded_worlds(read_meta(folder).get("worlds"))
 
 # %% ../../nbs/worldmodel/train.ipynb #5e647023
 @patch
@@ -186,6 +189,7 @@ def start(self: DreamerTrainee, run: Run, checkpoint: Path | None) -> None:
     if checkpoint is None:
         self.state = start_progress(self.settings, self.seed)
         self.replay = make_replay(self.settings, self.seed)
+        self.worlds = (Worlds(self.settings.world.env_name, "training", self.seed),)
     if self.hidden is not None:
         measure = lambda: measure_hidden_states(self.settings, self.state, self.hidden)
         self.hidden.open_in(run.dir, checkpoint, measure)
@@ -220,14 +224,15 @@ def progress(self: DreamerTrainee) -> str:
 def save(self: DreamerTrainee, folder: Path) -> None:
     "As `save_dreamer`"
     recent = self.log.recent
-    save_dreamer(folder, self.settings, self.state, self.replay, recent, self.hidden, self.parameters)
+    origin = Origin("dreamer", self.step, parameters=self.parameters, worlds=worlds_record(self.worlds))
+    save_dreamer(folder, self.settings, self.state, self.replay, recent, self.hidden, origin)
 
 
 @patch
 def finish(self: DreamerTrainee) -> Agent:
     "The trained agent"
     agent = dreamer_agent(self.settings, self.state.learner, self.hidden)
-    return replace(agent, meta={"kind": "dreamer", "step": self.settings.steps})
+    return replace(agent, meta={"kind": "dreamer", "step": self.settings.steps, "worlds": worlds_record(self.worlds)})
 
 # %% ../../nbs/worldmodel/train.ipynb #6357428e
 def train_dreamer(
