@@ -14,7 +14,7 @@ from ..runs.same_run import learning_values
 # %% ../../nbs/jobs/differences.ipynb #4a7fdc29
 def training_settings(
     agent,  # `nets.agent.Agent`
-) -> dict | None:  # setting -> value, None for one without effect; None: they aren't recorded
+) -> dict | None:  # setting -> value, as `learning_values` gives it; None: they aren't recorded
     "What an agent was trained with: the algorithm, its parameters that change what is learned, data, and weights"
     import jax
 
