@@ -22,6 +22,13 @@ from ..runs.effects import Effect, conclude
 from ..runs.files import whole_folder
 from ..runs.settings import ParameterError
 from ..training.checkpoints import read_training_state, resuming
+
+# %% auto #0
+__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'BLOCK', 'LEAST_BLOCKS', 'SelfPlaySettings', 'SelfPlay',
+           'played_kinds', 'words_for_selfplay', 'start_selfplay', 'plot_selfplay', 'learnability_gain',
+           'selfplay_conclusion']
+
+# %% ../../nbs/tuning/selfplay.ipynb #d3d4cdd9
 from .checkpoints import run_stream, seen_fields, write_model
 from craftax_nb.tuning.closed import (
     ClosedGRPO,
@@ -46,11 +53,6 @@ from .tasks import Question, TaskError
 from .train import TuningTrainee
 from .words import word_model
 from ..world.env import World
-
-# %% auto #0
-__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'BLOCK', 'LEAST_BLOCKS', 'SelfPlaySettings', 'SelfPlay',
-           'played_kinds', 'words_for_selfplay', 'start_selfplay', 'plot_selfplay', 'learnability_gain',
-           'selfplay_conclusion']
 
 # %% ../../nbs/tuning/selfplay.ipynb #8eace753
 PROPOSER_PROMPT = "Propose a kind of problem and its length, from which the solver learns most."
