@@ -16,15 +16,15 @@ from scipy import stats
 from ..data.dataset import load_dataset
 from ..nets.agent import load_agent
 from ..runs.effects import Effect, conclude
-from ..runs.files import resolve, whole_file
+from ..runs.files import git_revision, read_json, resolve, whole_file, write_json
 from ..runs.run import read_status
 from .exploration import Explored, exploration_table, explored
 from .protocol import LEAST_SEEDS, Protocol, compare_arms, findings
 from .stages import StudyError, StudyPlan, agents_of, settings_of_study, shifted_settings
 
 # %% auto #0
-__all__ = ['outcomes', 'evaluated_settings', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights', 'weights_of',
-           'online_exploration', 'study_findings', 'plot_arms', 'write_pdf']
+__all__ = ['PUBLISHED', 'outcomes', 'evaluated_settings', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights',
+           'weights_of', 'online_exploration', 'study_findings', 'publish', 'published_text', 'plot_arms', 'write_pdf']
 
 # %% ../../nbs/study/report.ipynb #114c347c
 def outcomes(
@@ -183,6 +183,37 @@ def _kept_sentences(table: pd.DataFrame, setting: str) -> list[str]:
     "Sentences about the share of the return that the arms words and constant keep under each shift"
     rows = table[(table["setting"] == setting) & table["arm"].isin(("words", "constant"))].itertuples()
     return [f"Exploratory, {setting}, {row.shift}: the arm {row.arm} {_kept_sentence(row)}." for row in rows]
+
+# %% ../../nbs/study/report.ipynb #6ff1858a
+PUBLISHED = "published.json"
+
+
+def publish(
+    study: StudyPlan,
+    protocol: Protocol,
+    lines: Sequence[str],  # of `study_findings`
+) -> Path:
+    "Writes what the front page quotes of a study into its folder: sentences, returns, and what they are of"
+    planned = len(protocol.comparisons) + 1 if settings_of_study(study)[0] in evaluated_settings(study) else 1
+    record = dict(size=study.name, model=study.size.model, seeds=protocol.seeds, episodes=protocol.episodes)
+    record |= dict(revision=git_revision(), question=protocol.question, findings=list(lines[:planned]))
+    write_json(study.folder / PUBLISHED, record | {"returns": returns_table(study).to_dict("records")})
+    return study.folder / PUBLISHED
+
+# %% ../../nbs/study/report.ipynb #ed43457c
+def published_text(
+    path: str | Path,  # a `published.json`
+) -> str:  # Markdown
+    "A study's findings and returns for the front page, read from its file; what is missing where there is none"
+    if not Path(path).exists():
+        return "No study's file is published yet: `papermill nbs/study.ipynb runs/study.ipynb -p size cpu` makes one."
+    record = read_json(path)
+    head = (
+        f"{record['question']} Size {record['size']}, {record['model']}, {record['seeds']} seeds x {record['episodes']}"
+    )
+    lines = [f"{head} episodes, revision {record['revision']}:", "", *(f"- {line}" for line in record["findings"])]
+    returns = [f"{r['arm']} {r['return']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in record["returns"]]
+    return "\n".join([*lines, f"- Mean returns by arm: {'; '.join(returns)}."])
 
 # %% ../../nbs/study/report.ipynb #23d24f27
 def _draw_arms(ax: plt.Axes, means: pd.Series, ends: pd.DataFrame) -> None:
