@@ -64,7 +64,9 @@ def difference_sentences(
         elif before:
             nearest = min(before, key=lambda other: _distance(own, before[other]))
             differences = setting_differences(own, before[nearest])
-            sentences += [f"{name} differs from {nearest} in: {_words(differences, values)}."] * bool(differences)
+            is_same_run = agents[name].parameters == agents[nearest].parameters  # another step, which its name tells
+            if differences and not is_same_run:
+                sentences.append(f"{name} differs from {nearest} in: {_words(differences, values)}.")
     return sentences
 
 # %% ../../nbs/jobs/differences.ipynb #576dfecc
