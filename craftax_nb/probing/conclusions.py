@@ -17,7 +17,7 @@ from .curves import ENOUGH, shares
 from .job import Part
 from .language import ALL_CHANGES, OBSERVATION_ONLY, TEXT_ONLY, TRUE_CHANGE
 from .report import Section
-from ..runs.effects import Effect, conclude
+from ..runs.effects import ENDS, Effect, conclude
 
 # %% auto #0
 __all__ = ['LEAST_STATES', 'verdict_sentences', 'words_sentences', 'measured_labellers', 'familiarity_part']
@@ -56,7 +56,7 @@ def words_sentences(
         if TEXT_ONLY not in rows.index:
             continue
         words = rows.loc[TEXT_ONLY]
-        ends = (words[f"|dV| over null{end}"] for end in ("", "_low", "_high"))
+        ends = (words[f"|dV| over null{end}"] for end in ENDS)
         subject = f"how far a false text and an irrelevant change of the text move V of {agent}"
         claim = f"a false text moves V of {agent} by {{}} than an irrelevant change of the text, in points"
         effect = Effect(*map(float, ends), int(words["null bases"]), LEAST_STATES)

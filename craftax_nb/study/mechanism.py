@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from ..probing.conclusions import LEAST_STATES
-from ..runs.effects import Effect
+from ..runs.effects import ENDS, Effect
 from .stages import StudyPlan, agents_of, settings_of_study
 
 # %% auto #0
@@ -103,7 +103,7 @@ def over_null(
     column: str,  # "|dV|" or "policy moved"
 ) -> Effect:
     "How much further a change moves V or the policy than an irrelevant change of the same states does"
-    ends = (float(row[f"{column} over null{end}"]) for end in ("", "_low", "_high"))
+    ends = (float(row[f"{column} over null{end}"]) for end in ENDS)
     return Effect(*ends, int(row["null bases"]), LEAST_STATES)
 
 # %% ../../nbs/study/mechanism.ipynb #79a4bbe4
