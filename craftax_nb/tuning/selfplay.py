@@ -16,7 +16,7 @@ import torch
 from fastcore.basics import patch
 
 from ..lm.backends import torch_threads
-from ..lm.models import ModelError, model_folder
+from ..lm.models import ModelError, model_folder, tuned_problem
 from ..runs.checkpoints import step_of
 from ..runs.effects import Effect, conclude
 from ..runs.files import whole_folder
@@ -236,6 +236,8 @@ def restore(self: SelfPlay, folder: Path) -> None:
     from safetensors.torch import load_file
 
     with resuming(folder):
+        if problem := tuned_problem(folder):
+            raise ValueError(problem)
         state = read_training_state(folder)
         for model, place in zip(self.models, (folder, folder / "proposer")):
             model.load_state_dict(load_file(place / "model.safetensors"), strict=False)

@@ -14,7 +14,7 @@ import torch
 from fastcore.basics import patch
 
 from ..lm.backends import torch_threads
-from ..lm.models import model_folder
+from ..lm.models import model_folder, tuned_problem
 from ..runs.files import whole_folder
 from ..runs.run import Run
 from ..training.checkpoints import read_training_state, resuming
@@ -268,6 +268,8 @@ def restore(self: Tuner, folder: Path) -> None:
     from safetensors.torch import load_file
 
     with resuming(folder):
+        if problem := tuned_problem(folder):
+            raise ValueError(problem)
         state = read_training_state(folder, self.model.device)
         weights = {}
         for file in sorted(folder.glob("*.safetensors")):

@@ -272,6 +272,7 @@ def tune_written(
     trainer, tokenizer = _trainer(config, task, questions, model, settings)
     measure = lambda: measure_written(trainer.model, tokenizer, task, held_questions, settings.completion_tokens)
     metadata = dict(model=model, task=task.name, run=run.id) | seen_fields(task.worlds, model)
+    metadata |= {"debug": run.debug} if run.debug else {}
     return _run_trainer(run, trainer, measure, metadata)
 
 # %% ../../nbs/tuning/trl.ipynb #fc2f6220
