@@ -18,7 +18,7 @@ from .curves import ENOUGH
 from ..runs.effects import Effect
 
 # %% auto #0
-__all__ = ['SIGNS', 'GAME_WORDS', 'half_width', 'changes', 'agreement', 'value_verdict', 'suite_effects', 'calibration',
+__all__ = ['GAME_WORDS', 'half_width', 'changes', 'agreement', 'value_verdict', 'suite_effects', 'calibration',
            'plot_calibration', 'plot_changes']
 
 # %% ../../nbs/probing/agreement.ipynb #c7176b0e
@@ -112,7 +112,7 @@ def agreement(
     return pd.Series(out, dtype=object)
 
 # %% ../../nbs/probing/agreement.ipynb #f6626ae1
-SIGNS = {"higher": 1, "lower": -1}
+_SIGN_OF = {"higher": 1, "lower": -1}
 
 
 def value_verdict(
@@ -121,9 +121,9 @@ def value_verdict(
     excess: Effect,  # the change of V less that of the return
 ) -> str:  # right, wrong, too large, too small or not testable
     "Whether V moves as the real game does"
-    sign = SIGNS.get(game.direction, 0)
-    agreement = sign * SIGNS.get(value.direction, 0)
-    size = sign * SIGNS.get(excess.direction, 0)
+    sign = _SIGN_OF.get(game.direction, 0)
+    agreement = sign * _SIGN_OF.get(value.direction, 0)
+    size = sign * _SIGN_OF.get(excess.direction, 0)
     if not sign or agreement == 0 and size >= 0:
         return "not testable"
     if agreement < 0:

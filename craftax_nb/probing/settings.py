@@ -78,7 +78,7 @@ class ProbeSettings(ProbeData):
     )
     labelled_rollouts: int = parameter(
         2,
-        "at most this many for agents that read hidden states, as each asks the model; 0: none",
+        "at most this many for agents that read hidden states; 0: none",
         Range(2, 1e5, besides=(0,)),
     )
     rollout_steps: int = parameter(100, "at most this many steps each", Range(1, 1e5), debug=5)
@@ -86,7 +86,7 @@ class ProbeSettings(ProbeData):
         8, "bases from play that are played on, at the reference and the strongest level", Range(1, 1e5), debug=2
     )
     rollout_suites: str = parameter(
-        "all", 'suites that are played on, about 6 s of CPU each: names as in suites; "all": all but the factorials'
+        "all", 'of these suites, 6 s of CPU each; names as in suites; "all": all but the factorials'
     )
     language_states: int = parameter(
         8,
