@@ -77,10 +77,10 @@ def words_sentences(
         if TEXT_ONLY not in rows.index:
             continue
         words = rows.loc[TEXT_ONLY]
-        ends = (words[f"|dV| over null{end}"] for end in ("", "_low", "_high"))
         subject = f"how far a false text and an irrelevant change of the text move V of {agent}"
         claim = f"a false text moves V of {agent} by {{}} than an irrelevant change of the text, in points"
-        effect = Effect(*map(float, ends), int(words["null bases"]), LEAST_STATES)
+        over = words[["|dV| over null", "|dV| over null_low", "|dV| over null_high"]].astype(float)
+        effect = Effect(*over, int(words["null bases"]), LEAST_STATES)
         sentence = conclude(effect, subject, claim.format("more"), claim.format("less"), "states")
         sentences.append(f"{_signed_changes(agent, part)} {sentence[0].upper()}{sentence[1:]}.{_sizes(rows)}")
     return sentences
