@@ -38,7 +38,10 @@ The jobs `evaluate`, `ablate` and `play_llm`; `probing`, `study` and `widgets` u
 - Under 30 episodes, tables, journal and summary read "too few to rank". A return in a summary is `[mean, low, high,
   episodes]` (`return_of`).
 - A mismatch of recipes is refused, except in an ablation, where it is asked for by name.
-- Agents that are compared play the same games; `check_same_games` refuses others.
+- Agents that are compared play the same games; `check_same_games` refuses others. The settings in which they were
+  trained differently stand below the table and in the conclusion (`jobs.differences`), and so does the age of the
+  hidden states that they read.
+- An interval that holds 0 is "no clear difference", never "can't" or "doesn't" (`runs.effects.conclude`).
 - An agent or model that plays worlds of its training is reported as such, and refused where a model was tuned on all of
   them. Without a record of its worlds they are called unknown.
 - Upstream's observation hides mobs at an edge: don't compare with numbers measured on it.

@@ -15,6 +15,7 @@ from .rollout import evaluate_agent
 from ..nets.agent import Agent
 from ..nets.hidden import Aged
 from ..play.types import Record, to_episode
+from ..runs.effects import LEAST_EPISODES
 from ..runs.markup import as_markdown
 from ..worldmodel.foresight import report_foresight
 
@@ -22,7 +23,7 @@ from ..worldmodel.foresight import report_foresight
 __all__ = ['REPLAYED', 'REPLAYED_STEPS', 'report_foresights']
 
 # %% ../../nbs/evaluation/foresight.ipynb #0c4d9eb5
-REPLAYED = 8  # episodes
+REPLAYED = LEAST_EPISODES  # episodes
 REPLAYED_STEPS = 512  # of each episode, at most
 
 

@@ -27,7 +27,7 @@ from ..play.settings import PROTOCOLS, PlayLLMSettings
 from ..play.transcript import Limit, LimitReached, Transcript, chat_hash
 from ..play.types import Record, all_codes, episode_steps, join_steps, to_episode
 from ..play.wording import make_chat, play_prompt
-from ..runs.effects import Effect, conclude
+from ..runs.effects import Effect, conclude, too_few
 from ..runs.files import remove_whole
 from ..world.env import World
 from ..world.names import is_classic
@@ -204,6 +204,7 @@ def readable_achievements(
     "The same table for display, in which means read `mean [low, high]`"
     model = table.index[0]
     text = lambda row, name, a, b: f"{row[name]:.2f} [{row[a]:.2f}, {row[b]:.2f}]"
+    few = lambda row: ", too few" * bool(too_few(row["episodes"]))
     rows = {}
     for name, row in table.iterrows():
         rows[name] = {
@@ -213,7 +214,7 @@ def readable_achievements(
             "return": f"{row['return']:.2f}",
             f"{model} against it": ""
             if name == model
-            else text(row, "difference", "difference_low", "difference_high"),
+            else text(row, "difference", "difference_low", "difference_high") + few(row),
         }
     return pd.DataFrame(rows).T.rename_axis("agent")
 

@@ -28,8 +28,8 @@ def shared_worlds(
     "How many of the worlds that each agent played it had learned in"
     counts = {}
     for name, r in results.items():
-        played = Worlds(r.world.env_name, "evaluation", r.seed, 0, len(r.returns))
-        shared = num_shared(agents[name].worlds if name in agents else (), played)
+        worlds = Worlds(r.world.env_name, "evaluation", r.seed, 0, len(r.returns))
+        shared = num_shared(agents[name].worlds if name in agents else (), worlds)
         counts[name] = float("nan") if shared is None else float(shared)
     return pd.Series(counts, dtype=float)
 
@@ -81,14 +81,14 @@ def agent_note(
 # %% ../../nbs/evaluation/worlds.ipynb #f492b45e
 def model_note(
     model: str,  # as `lm.models.find_model` takes it; "" for one of an endpoint
-    played: Worlds,
+    worlds: Worlds,
 ) -> str:  # "" where it has learned in none of them
     "What a table has to say of a model's worlds; ValueError for a model that was tuned on all that it would play"
-    shared = num_shared(model_worlds(model) if model else (), played)
-    count = played.end - played.first
+    shared = num_shared(model_worlds(model) if model else (), worlds)
+    count = worlds.end - worlds.first
     if shared == count:
         raise ValueError(
-            f"model: {model} was tuned on all {count} worlds of seed {played.seed} that it would play, so nothing "
-            f"could be concluded; give another seed, for example -p seed {played.seed + 1}"
+            f"model: {model} was tuned on all {count} worlds of seed {worlds.seed} that it would play, so nothing "
+            f"could be concluded; give another seed, for example -p seed {worlds.seed + 1}"
         )
     return seen_sentence(model, shared, count)

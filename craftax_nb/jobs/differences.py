@@ -14,7 +14,7 @@ from ..runs.same_run import learning_values
 # %% ../../nbs/jobs/differences.ipynb #4a7fdc29
 def training_settings(
     agent,  # `nets.agent.Agent`
-) -> dict | None:  # setting -> value, None for one without effect; None: they aren't recorded
+) -> dict | None:  # setting -> value, as `learning_values` gives it; None: they aren't recorded
     "What an agent was trained with: the algorithm, its parameters that change what is learned, data, and weights"
     import jax
 
@@ -64,7 +64,9 @@ def difference_sentences(
         elif before:
             nearest = min(before, key=lambda other: _distance(own, before[other]))
             differences = setting_differences(own, before[nearest])
-            sentences += [f"{name} differs from {nearest} in: {_words(differences, values)}."] * bool(differences)
+            is_same_run = agents[name].parameters == agents[nearest].parameters  # another step, which its name tells
+            if differences and not is_same_run:
+                sentences.append(f"{name} differs from {nearest} in: {_words(differences, values)}.")
     return sentences
 
 # %% ../../nbs/jobs/differences.ipynb #576dfecc

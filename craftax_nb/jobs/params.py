@@ -18,7 +18,7 @@ from ..runs import reports  # noqa: F401  gives runs their `report`
 from ..runs.checkpoints import find_checkpoint, find_dataset
 from ..runs.errors import show_errors
 from ..runs.files import show_path
-from ..runs.inputs import check_folders
+from ..runs.inputs import check_folders, check_models
 from ..runs.memory import memory_problem
 from ..runs.notebook import given_notebook
 from ..runs.processes import share_gpu
@@ -164,6 +164,7 @@ def start(
     values = settings.to_dict()
     check_folders(self.name, values, dataset, find_dataset, optional)
     check_folders(self.name, values, checkpoint, find_checkpoint, optional)
+    check_models(self.name, values, (dataset, checkpoint))
     share_gpu(language_model)
     ran = os.environ.get("CRAFTAX_NB_INPUT") or given_notebook().get("input") or f"nbs/{self.name}.ipynb"
     try:

@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['smollm2_file', 'ModelError', 'model_cache_folder', 'package_folder', 'smollm2_folder', 'model_in', 'find_model',
-           'model_worlds', 'merge_adapter', 'model_folder', 'revision', 'weights_hash', 'convert_smollm2',
-           'tiny_tokenizer', 'save_tiny', 'tiny_model', 'main']
+           'model_worlds', 'tuned_problem', 'merge_adapter', 'model_folder', 'revision', 'weights_hash',
+           'convert_smollm2', 'tiny_tokenizer', 'save_tiny', 'tiny_model', 'main']
 
 # %% ../../nbs/lm/models.ipynb #62f9efeb
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from .adapters import ADAPTER, AdapterConfig, adapter_changes, read_adapter
 from ..runs.checkpoints import check_safetensors, run_checkpoints
-from ..runs.files import read_json, resolve, whole_folder, write_text
+from ..runs.files import read_json, resolve, verifies, whole_folder, write_text
+from ..runs.listed import file_checksum
 from ..runs.tracking import TUNED
 from ..world.streams import Worlds, recorded_worlds
 
@@ -106,6 +108,27 @@ def _find_in_folder(name: str, folder: Path) -> Path:
         raise ModelError(f"model folder {name} can't be read: {problem}; copy the model anew")
     return merge_adapter(place) if (place / ADAPTER).exists() else place.resolve()
 
+# %% ../../nbs/lm/models.ipynb #c2d50b76
+@functools.cache
+def _checksum_once(file: Path, size: int, modified: int) -> str:
+    "A file's checksum, computed once for each state of the file"
+    return file_checksum(file)
+
+
+def tuned_problem(
+    folder: Path,  # of a model
+) -> str:  # "" where all is well, or where no job tuned it
+    "Which file of a tuned model differs from its `tuned.json`; earlier versions noted only sizes"
+    record = read_json(folder / TUNED) if (folder / TUNED).exists() and verifies() else {"files": {}}
+    for name, expected in (record["files"] | record.get("others", {})).items():
+        if not (folder / name).exists():
+            return f"{name} is missing"
+        state = (folder / name).stat()
+        checksum = _checksum_once(folder / name, state.st_size, state.st_mtime_ns)
+        if expected not in (checksum, checksum.partition("-")[0]):
+            return f"{name} is damaged: its checksum differs from the one in {TUNED}"
+    return ""
+
 # %% ../../nbs/lm/models.ipynb #c8d2d574
 def _broken(folder: Path) -> str:  # "" where its files look complete
     "What is wrong with a model's configuration or weights, as far as their beginnings and lengths tell"
@@ -114,7 +137,8 @@ def _broken(folder: Path) -> str:  # "" where its files look complete
             json.loads(file.read_text())
         except ValueError as e:
             return f"{file.name} is no JSON ({e})"
-    return next(filter(None, map(check_safetensors, sorted(folder.glob("*.safetensors")))), "")
+    problems = map(check_safetensors, sorted(folder.glob("*.safetensors")))
+    return tuned_problem(folder) or next(filter(None, problems), "")
 
 # %% ../../nbs/lm/models.ipynb #e39bde13
 def merge_adapter(

@@ -183,7 +183,8 @@ def language_part(
         codes = np.concatenate([codes, plan.dataset.codes(plan.rows[:from_data])])
     if not labellers or len(codes) < 2:
         return None
-    table = language_table(text_effects(plan.agents, codes, labellers, seed=seed))
+    effects = text_effects(plan.agents, codes, labellers, seed=seed)
+    table = language_table(effects)
     figure = plot_language(table)
     text = (
         f"{len(codes)} states, {len(codes) - from_data} from play and {from_data} from the data set. "
@@ -192,7 +193,7 @@ def language_part(
         "change: |dV| over that of the same change made in both; for a swap, over the mean of true changes."
     )
     section = Section("Do the words matter?", text, [figure], [table], folded=True)
-    return Part(section, {"language": figure}, {"language": table})
+    return Part(section, {"language": figure}, {"language": table, "text_effects": effects})
 
 # %% ../../nbs/probing/job.ipynb #29113153
 def _changes_of_probes(plays: Branches, probes: Sequence[Probe]) -> pd.DataFrame:

@@ -33,6 +33,7 @@ imports no other room, and neither JAX nor torch when it is imported, so that a 
 23. runs.processes: compiler flags, compile cache, child processes
 24. runs.waiting: what a program waits for, every 30 seconds
 25. runs.web: an end in time and in size for an answer over HTTP
+26. runs.listed: files that are read back, with their checksums
 
 ## Who calls it
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 # %% auto #0
-__all__ = ['LEAST_EPISODES', 'too_few', 'Effect', 'conclude']
+__all__ = ['LEAST_EPISODES', 'ENDS', 'too_few', 'Effect', 'conclude']
 
 # %% ../../nbs/runs/effects.ipynb #dbb9d6fd
 LEAST_EPISODES = 30  # with fewer, an agent isn't ranked
@@ -43,6 +43,9 @@ class Effect:
 
     def __str__(self):
         return f"{self.mean:+.2f} [{self.low:+.2f}, {self.high:+.2f}]"
+
+# %% ../../nbs/runs/effects.ipynb #ddc0c3da
+ENDS = ("", "_low", "_high")  # what follows the name of a column with a mean, and of the two with its ends
 
 # %% ../../nbs/runs/effects.ipynb #19418d86
 def conclude(

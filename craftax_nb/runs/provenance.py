@@ -29,9 +29,11 @@ from craftax_nb.runs.checkpoints import (
     checkpoint_identity,
     find_checkpoint,
     find_dataset,
+    run_checkpoints,
     split_paths,
 )
-from .files import git_revision, project_root, read_json
+from .files import git_revision, project_root, read_json, resolve
+from .listed import file_checksum
 from .validation import Count, FileRecord
 
 # %% ../../nbs/runs/provenance.ipynb #17db1e4b
@@ -104,7 +106,7 @@ def dataset_hash(folder: Path) -> str:  # the hash that data.dataset and checkpo
 def input_hashes(
     params: dict,  # a job's parameters
 ) -> dict:  # parameter -> hash; for several checkpoints one each, separated by commas
-    "Hashes of the data sets and checkpoints that parameters name, and of the labels if the job reads them"
+    "Hashes of everything on the disk that parameters name: data sets, with their labels if the job reads them, and so on"
     out = {}
     for name, value in params.items():
         if not isinstance(value, str) or not value or name == "run_dir":
@@ -113,6 +115,20 @@ def input_hashes(
         if all(hashes):
             out[name] = ",".join(hashes)
     return out
+
+# %% ../../nbs/runs/provenance.ipynb #f67d6caa
+def _contents_hash(path: Path) -> str:
+    "The hash of a file, of a folder's labels, or of a language model in a folder or run; empty for everything else"
+    try:
+        if path.is_file():
+            return short_hash(file_checksum(path))
+        if records := sorted(path.glob("**/labels.json")) if path.is_dir() else []:  # they hold the columns' checksums
+            return short_hash(*(part for file in records for part in (str(file.relative_to(path)), file.read_text())))
+        folders = [path, *reversed(run_checkpoints(path))] if path.is_dir() else []
+        files = next((found for folder in folders if (found := sorted(folder.glob("*.safetensors")))), [])
+        return short_hash(*(part for file in files for part in (file.name, file_checksum(file)))) if files else ""
+    except OSError:
+        return ""
 
 # %% ../../nbs/runs/provenance.ipynb #36ae8368
 def _input_hash(path: str, labels: bool) -> str:
@@ -127,7 +143,7 @@ def _input_hash(path: str, labels: bool) -> str:
     try:
         return short_hash(checkpoint_identity(find_checkpoint(path)))
     except (CheckpointError, OSError, ValueError):
-        return ""
+        return _contents_hash(resolve(path))
 
 # %% ../../nbs/runs/provenance.ipynb #690d57c6
 LARGEST_FILE = 1 << 20

@@ -52,8 +52,8 @@ def check_same(
     defaults: dict,
     parameters: Mapping[str, Parameter] | None = None,  # of the job's settings class; None: it has none
 ) -> dict[str, list]:  # parameter -> the value that the run had before, and the one that it has now
-    """RunError unless the folder's run is this job with these parameters; one that it lacks counts as the default. Gives
-    the differences that are allowed: where the run computes, and how fast"""
+    """RunError unless the folder's run is this job with these parameters; one that it lacks counts as the default.
+    Returns the differences that are allowed: where the run computes, and how fast"""
     parameters = parameters or {}
     old = RunParams.read(folder / "params.json")
     if old.job != job:
@@ -83,7 +83,7 @@ def changes_sentence(
 def learning_values(
     cls: type[JobSettings],  # of the job
     params: Mapping,  # of a run, as any version wrote them
-) -> dict:  # parameter -> value; None where it has no effect next to the others
+) -> dict:  # parameter -> value; False or None where it has no effect next to the others
     "The parameters of a run that change what its agent learns"
     parameters = cls.parameters()
     absent = {name: described.absent for name, described in parameters.items() if described.absent is not None}
@@ -91,4 +91,5 @@ def learning_values(
     off = cls.without_effect(values)
     counts = lambda described: described.learning and described.compared and not _unused(described.needs, values)
     names = [name for name, described in parameters.items() if counts(described)]
-    return {name: None if name in off else values[name] for name in names}
+    idle = lambda value: False if isinstance(value, bool) else None
+    return {name: idle(values[name]) if name in off else values[name] for name in names}

@@ -225,7 +225,9 @@ def checkpoint_of(
 
         full = artifact if "/" in artifact else f"{os.environ.get('WANDB_PROJECT') or 'craftax_nb'}/{artifact}"
         with contextlib.suppress(Exception):
-            return Path(wandb.Api().artifact(full if ":" in full else full + ":latest").download())
+            folder = Path(wandb.Api().artifact(full if ":" in full else full + ":latest").download())
+            print(f"{artifact} comes from W&B: whether its run finished is unknown here", flush=True)
+            return folder
     raise CheckpointError(
         f"no artifact {artifact}: no artifacts.json under runs/ names it, and W&B did not give it; "
         "give a checkpoint's folder, or set WANDB_API_KEY"

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..data.shards import Episode
 from ..evaluation.stats import bootstrap_means
+from ..runs.effects import ENDS
 from ..world.codes import unpack
 from ..world.env import World
 from ..world.layout import CLASSIC, DARK, ObsSpec
@@ -146,9 +147,7 @@ def exploration_table(
             "floors": ratio_interval(e.floors, episodes, run),
             "achievements_per_1000_steps": ratio_interval(1000 * e.achievements, e.steps, run),
         }
-        ends = {
-            f"{name}{end}": x for name, r in ratios.items() for end, x in zip(("", "_low", "_high"), r, strict=True)
-        }
+        ends = {f"{name}{end}": x for name, r in ratios.items() for end, x in zip(ENDS, r, strict=True)}
         number = len(e.steps) if run is None else len(np.unique(run))
         rows.append({"arm": arm, "episodes": len(e.steps), "runs": number, "steps": int(e.steps.sum()), **ends})
     return pd.DataFrame(rows).set_index("arm")

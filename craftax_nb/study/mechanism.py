@@ -9,12 +9,15 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
+from ..probing.conclusions import LEAST_STATES
+from ..runs.effects import ENDS, Effect
 from .stages import StudyPlan, agents_of, settings_of_study
 
 # %% auto #0
-__all__ = ['LINKS', 'FOLLOWING', 'mechanism_table', 'mechanism_sentences', 'follows', 'linked_mechanism', 'linked_sentences',
-           'mechanism_parts']
+__all__ = ['LINKS', 'mechanism_table', 'mechanism_sentences', 'slope_effect', 'follows', 'over_null', 'linked_mechanism',
+           'linked_sentences', 'mechanism_parts']
 
 # %% ../../nbs/study/mechanism.ipynb #b8f7c45f
 LINKS = {  # change of the words -> suite of edits, fact that linear probes look for ("": none)
@@ -40,58 +43,96 @@ def mechanism_table(
 ) -> pd.DataFrame:  # a row for each agent and change of a state
     "How far V and the policy move when only the words change, only the observation, or both, with 95 % intervals"
     table = _probe_csv(study, "language")
-    if not len(table):
-        return table
+    if "mean dV" not in table:  # nothing was asked, or by an earlier version, which had no irrelevant changes
+        return pd.DataFrame()
     table = table[table["what"].isin(("words", "observation", "both"))]
     return table.drop(columns=["of the true change"], errors="ignore").reset_index(drop=True)
 
 # %% ../../nbs/study/mechanism.ipynb #72665561
+def _with_null(row, name: str) -> str:
+    "The mean size of a change, next to that of an irrelevant change of the same states"
+    return f"{row[name]:.2f} (an irrelevant change: {row[f'{name} null']:.2f})"
+
+
 def mechanism_sentences(
     table: pd.DataFrame,  # from `mechanism_table`
 ) -> list[str]:
-    "For each change of the words alone: how far V moved, how far the policy, and over how many states"
+    "For each change of the words alone: the mean change of V, how far V and the policy moved, over how many states"
     rows = table[table["what"] == "words"] if len(table) else table
-    text = lambda row, name: f"{row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
+    signed = lambda row: f"{row['mean dV']:+.2f} [{row['mean dV_low']:.2f}, {row['mean dV_high']:.2f}]"
     return [
-        f"{row['change']}, told in the words alone: V moves by {text(row, '|dV|')} points and the policy by "
-        f"{text(row, 'policy moved')} of probability ({row['bases']} states)."
+        f"{row['change']}, told in the words alone: V changes by {signed(row)} points. Sizes: V moves by "
+        f"{_with_null(row, '|dV|')} points, the policy by {_with_null(row, 'policy moved')} of probability "
+        f"({row['bases']} states)."
         for _, row in rows.iterrows()
     ]
 
 # %% ../../nbs/study/mechanism.ipynb #a2a10db3
-FOLLOWING = 0.1  # V follows the words if they alone move it by more than this share of a true change's effect
+def slope_effect(
+    words: np.ndarray,  # (states,) signed change of V when the words alone change
+    both: np.ndarray,  # (states,) when the state changes, words and observation
+) -> Effect:
+    """The slope of a line through 0: the share of a true change's effect that the words alone have, negative where they
+    move V the other way. Its 95 % interval is by residuals whose spread may differ between states (White 1980)"""
+    n = len(words)
+    total = float((both**2).sum())
+    if n < 2 or not total > 0:
+        return Effect(np.nan, np.nan, np.nan, n, LEAST_STATES)
+    slope = float((words * both).sum() / total)
+    error = np.sqrt(n / (n - 1) * ((both * (words - slope * both)) ** 2).sum()) / total
+    half = stats.t.ppf(0.975, n - 1) * float(error)
+    return Effect(slope, slope - half, slope + half, n, LEAST_STATES)
 
-
+# %% ../../nbs/study/mechanism.ipynb #00b620e0
 def follows(
-    words: Mapping,  # a row of `mechanism_table`, of the words alone
-    both: Mapping,  # of the true change
-    column: str,  # "|dV|" or "policy moved"
-) -> str:  # "yes", "no" or "?"
-    "Whether an agent's answer follows the words, by the interval of its move and the mean move of a true change"
-    bound = FOLLOWING * both[column]
-    if not np.isfinite(bound) or bound <= 0:
+    words: np.ndarray,  # (states,) signed change of V when the words alone change
+    both: np.ndarray,  # (states,) when the state changes, words and observation
+    over_null: Effect,  # how much further the words move V than an irrelevant change of the text does
+) -> str:  # "yes", "against", "?", "too few" or "not measured"
+    "Whether V follows the words: in the direction of the true change, and further than for an irrelevant change"
+    slope = slope_effect(words, both).direction
+    if "too few" in (slope, over_null.direction) or "not measured" in (slope, over_null.direction):
+        return "not measured" if "not measured" in (slope, over_null.direction) else "too few"
+    if over_null.direction != "higher":
         return "?"
-    if words[f"{column}_low"] > bound:
-        return "yes"
-    return "no" if words[f"{column}_high"] < bound else "?"
+    return {"higher": "yes", "lower": "against"}.get(slope, "?")
+
+# %% ../../nbs/study/mechanism.ipynb #d84eb597
+def over_null(
+    row: Mapping,  # a row of `mechanism_table`
+    column: str,  # "|dV|" or "policy moved"
+) -> Effect:
+    "How much further a change moves V or the policy than an irrelevant change of the same states does"
+    ends = (float(row[f"{column} over null{end}"]) for end in ENDS)
+    return Effect(*ends, int(row["null bases"]), LEAST_STATES)
+
+# %% ../../nbs/study/mechanism.ipynb #79a4bbe4
+def _moves(words: Mapping, changes: pd.DataFrame) -> dict[str, str]:
+    "Whether V follows the words, and whether they change the policy, by a row of the table and the states' own changes"
+    both = changes["both"].to_numpy()
+    policy = over_null(words, "policy moved").direction
+    return {
+        "V follows": follows(changes["words"].to_numpy(), both, over_null(words, "|dV|")),
+        "policy changes": {"higher": "yes", "lower": "no more than for an irrelevant change"}.get(policy, "?"),
+    }
 
 # %% ../../nbs/study/mechanism.ipynb #7e777cb7
 def linked_mechanism(
     study: StudyPlan,
 ) -> pd.DataFrame:  # a row for each change that the arm with words was told about
-    "For each change: do V and the policy follow the words, is V right about such states, does the critic hold the fact"
+    "For each change: does V follow the words, does the policy change, is V right, does the critic hold the fact"
     table = mechanism_table(study)
     arms = {paths[0]: arm for arm, paths in agents_of(study, settings_of_study(study)[0]).items()}
     if not len(table) or "words" not in arms.values():
         return pd.DataFrame()
     agent = next(path for path, arm in arms.items() if arm == "words")
+    effects = _probe_csv(study, "text_effects")
     rows = []
     for change, (suite, fact) in LINKS.items():
         own = table[(table["agent"] == agent) & (table["change"] == change)].set_index("what")
         if {"words", "both"} <= set(own.index):
-            words = own.loc["words"]
-            both = own.loc["both"]
-            moves = {"V follows": follows(words, both, "|dV|"), "policy follows": follows(words, both, "policy moved")}
+            changes = effects[(effects["agent"] == agent) & (effects["change"] == change)]
+            moves = _moves(own.loc["words"], changes.pivot_table("dV", "base", "what").dropna())
             rows.append({"change": change, **moves, **_branches(study, agent, suite), **_linear(study, arms, fact)})
     return pd.DataFrame(rows)
 
@@ -121,16 +162,25 @@ def _linear(study: StudyPlan, arms: Mapping[str, str], fact: str) -> dict:
     return out
 
 # %% ../../nbs/study/mechanism.ipynb #06606ffe
+_ANSWERS = {
+    "yes": "follows the words",
+    "against": "moves against the words: the other way than for the true change",
+    "too few": "was asked about too few states to tell",
+    "not measured": "was not measured",
+}
+
+
 def linked_sentences(
     table: pd.DataFrame,  # from `linked_mechanism`
 ) -> list[str]:
-    "For each change, whether V and the policy follow the words, and whether V is right about such states"
-    answer = {"yes": "follows the words", "no": "doesn't follow the words", "?": "can't be told from noise"}
+    "For each change, whether V follows the words, whether the policy changes, and whether V is right about such states"
     lines = []
     for row in table.to_dict("records"):
-        line = f"{row['change']}: V {answer[row['V follows']]}, the policy {answer[row['policy follows']]}"
+        value = _ANSWERS.get(row["V follows"], "shows no clear effect of the words")
+        policy = "changes" if row["policy changes"] == "yes" else "shows no clear effect of them"
+        line = f"{row['change']}: V {value}, the policy {policy}"
         if row.get("V right") in ("yes", "no"):
-            line += f"; in the real game the return moves {'as' if row['V right'] == 'yes' else 'against what'} V says"
+            line += f"; in the real game the return moves {'as' if row['V right'] == 'yes' else 'against'} V"
         lines.append(line + ".")
     return lines
 

@@ -15,15 +15,16 @@ from scipy import stats
 
 from ..data.dataset import load_dataset
 from ..nets.agent import load_agent
-from ..runs.files import resolve, whole_file
+from ..runs.effects import Effect, conclude
+from ..runs.files import git_revision, read_json, resolve, whole_file, write_json
 from ..runs.run import read_status
 from .exploration import Explored, exploration_table, explored
-from .protocol import Protocol, compare_arms, findings
+from .protocol import LEAST_SEEDS, Protocol, compare_arms, findings
 from .stages import StudyError, StudyPlan, agents_of, settings_of_study, shifted_settings
 
 # %% auto #0
-__all__ = ['outcomes', 'evaluated_settings', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights', 'weights_of',
-           'online_exploration', 'study_findings', 'plot_arms', 'write_pdf']
+__all__ = ['PUBLISHED', 'outcomes', 'evaluated_settings', 'mean_interval', 'returns_table', 'kept_by_arm', 'check_equal_weights',
+           'weights_of', 'online_exploration', 'study_findings', 'publish', 'published_text', 'plot_arms', 'write_pdf']
 
 # %% ../../nbs/study/report.ipynb #114c347c
 def outcomes(
@@ -52,10 +53,10 @@ def evaluated_settings(
 # %% ../../nbs/study/report.ipynb #b484865c
 def mean_interval(
     values: np.ndarray,  # (seeds,)
-) -> tuple[float, float, float]:  # mean, low, high; NaN ends for a single seed
+) -> tuple[float, float, float]:  # mean, low, high; NaN ends for a single seed, and for seeds that all give the same
     "A mean over seeds with its 95 % interval by Student's t"
     values = np.asarray(values, float)
-    if len(values) < 2:
+    if len(values) < 2 or np.ptp(values) <= 1e-9 * max(1.0, np.abs(values).max()):
         return values.mean(), np.nan, np.nan
     half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
     return values.mean(), values.mean() - half, values.mean() + half
@@ -133,37 +134,86 @@ def _exploratory_lines(setting: str, values: Mapping[str, np.ndarray], protocol:
     lines = []
     for ours, other in protocol.comparisons:
         if ours in values and other in values:
-            mean, low, high = mean_interval(values[ours] - values[other])
-            change = f"{mean:+.2f} points [{low:.2f}, {high:.2f}]"
-            lines.append(f"Exploratory, {setting}: {ours} - {other} is {change} ({len(values[ours])} seeds).")
+            effect = Effect(*mean_interval(values[ours] - values[other]), len(values[ours]), LEAST_SEEDS)
+            subject = f"return between {ours} and {other}"
+            more = f"{ours} returns more than {other}"
+            finding = conclude(effect, subject, more, f"{ours} returns less than {other}", "seeds")
+            lines.append(f"Exploratory, {setting}: {finding}.")
     return lines
 
 # %% ../../nbs/study/report.ipynb #f735edff
+def _planned_lines(study: StudyPlan, protocol: Protocol, setting: str) -> list[str]:
+    "The planned comparisons, whose outcomes are those of one setting alone"
+    if setting not in evaluated_settings(study):
+        return [f"The planned comparisons are in {setting}, which isn't evaluated yet: nothing is confirmed."]
+    table = compare_arms(protocol, outcomes(study, setting))
+    confirmed = int(table["confirmed"].sum())
+    summary = f"{confirmed} of {len(table)} planned comparisons are confirmed, at 5 % for all together (Holm)."
+    return [*findings(protocol, table), summary]
+
+# %% ../../nbs/study/report.ipynb #7b7886bc
 def study_findings(
     study: StudyPlan,
     protocol: Protocol,
 ) -> list[str]:
     "The planned comparisons, then everything else that the tables show, called exploratory"
-    primary, *others = evaluated_settings(study)
-    table = compare_arms(protocol, outcomes(study, primary))
-    lines = findings(protocol, table)
-    confirmed = int(table["confirmed"].sum())
-    lines.append(f"{confirmed} of {len(table)} planned comparisons are confirmed, at 5 % for all together (Holm).")
+    planned, *others = settings_of_study(study)
+    ready = evaluated_settings(study)
+    lines = _planned_lines(study, protocol, planned)
     for setting in others:
-        lines += _exploratory_lines(setting, outcomes(study, setting), protocol)
-    if later := [s for s in settings_of_study(study) if s not in (primary, *others)]:
+        lines += _exploratory_lines(setting, outcomes(study, setting), protocol) if setting in ready else []
+    if later := [setting for setting in (planned, *others) if setting not in ready]:
         lines.append(f"Not evaluated yet: {', '.join(later)}.")
-    return lines + _kept_sentences(kept_by_arm(study), primary)
+    return lines + _kept_sentences(kept_by_arm(study), planned)
 
 # %% ../../nbs/study/report.ipynb #b7a1dbe9
+def _kept_sentence(row) -> str:
+    "The share of the return that an arm keeps, with its interval where enough seeds differ"
+    if not row.kept == row.kept:
+        return "has no return to keep"
+    share = f"keeps {100 * row.kept:.0f} % of its return"
+    if row.seeds < LEAST_SEEDS:
+        return f"{share} (too few seeds for an interval: {row.seeds}; {LEAST_SEEDS} are needed)"
+    if not row.low == row.low:
+        return f"{share} in each of {row.seeds} seeds"
+    return f"{share} [{100 * row.low:.0f}, {100 * row.high:.0f}] ({row.seeds} seeds)"
+
+# %% ../../nbs/study/report.ipynb #76f9fc86
 def _kept_sentences(table: pd.DataFrame, setting: str) -> list[str]:
     "Sentences about the share of the return that the arms words and constant keep under each shift"
-    lines = []
-    for row in table[(table["setting"] == setting) & table["arm"].isin(("words", "constant"))].itertuples():
-        share = f"{100 * row.kept:.0f} % of its return [{100 * row.low:.0f}, {100 * row.high:.0f}]"
-        keeps = f"keeps {share}" if row.kept == row.kept else "has no return to keep"
-        lines.append(f"Exploratory, {setting}, {row.shift}: the arm {row.arm} {keeps} ({row.seeds} seeds).")
-    return lines
+    rows = table[(table["setting"] == setting) & table["arm"].isin(("words", "constant"))].itertuples()
+    return [f"Exploratory, {setting}, {row.shift}: the arm {row.arm} {_kept_sentence(row)}." for row in rows]
+
+# %% ../../nbs/study/report.ipynb #6ff1858a
+PUBLISHED = "published.json"
+
+
+def publish(
+    study: StudyPlan,
+    protocol: Protocol,
+    lines: Sequence[str],  # of `study_findings`
+) -> Path:
+    "Writes what the front page quotes of a study into its folder: sentences, returns, and what they are of"
+    planned = len(protocol.comparisons) + 1 if settings_of_study(study)[0] in evaluated_settings(study) else 1
+    record = dict(size=study.name, model=study.size.model, seeds=protocol.seeds, episodes=protocol.episodes)
+    record |= dict(revision=git_revision(), question=protocol.question, findings=list(lines[:planned]))
+    write_json(study.folder / PUBLISHED, record | {"returns": returns_table(study).to_dict("records")})
+    return study.folder / PUBLISHED
+
+# %% ../../nbs/study/report.ipynb #ed43457c
+def published_text(
+    path: str | Path,  # a `published.json`
+) -> str:  # Markdown
+    "A study's findings and returns for the front page, read from its file; what is missing where there is none"
+    if not Path(path).exists():
+        return "No study's file is published yet: `papermill nbs/study.ipynb runs/study.ipynb -p size cpu` makes one."
+    record = read_json(path)
+    head = (
+        f"{record['question']} Size {record['size']}, {record['model']}, {record['seeds']} seeds x {record['episodes']}"
+    )
+    lines = [f"{head} episodes, revision {record['revision']}:", "", *(f"- {line}" for line in record["findings"])]
+    returns = [f"{r['arm']} {r['return']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in record["returns"]]
+    return "\n".join([*lines, f"- Mean returns by arm: {'; '.join(returns)}."])
 
 # %% ../../nbs/study/report.ipynb #23d24f27
 def _draw_arms(ax: plt.Axes, means: pd.Series, ends: pd.DataFrame) -> None:

@@ -29,7 +29,7 @@ class StudySettings(JobSettings):
     run_dir: str = RUN_DIR
     preset: str = parameter("", '"debug": the size debug')
     pilot_spread: float = parameter(
-        0.5, "deviation over seeds of a difference of mean returns, from a pilot, in points", Range(1e-6, 1e6)
+        0.5, "deviation over seeds of a difference, assumed before there are data; points", Range(1e-6, 1e6)
     )
     plan_only: bool = parameter(False, "write the protocol and list what is left, but run nothing", compared=False)
     until: str = parameter(

@@ -351,7 +351,7 @@ def submit(self: StudyPlan) -> str:
 # %% ../../nbs/study/stages.ipynb #aea10ace
 def planned_protocol(
     study: StudyPlan,
-    pilot_spread: float,  # deviation over seeds of a difference of mean returns, from a pilot
+    pilot_spread: float,  # assumed deviation over seeds of a difference of mean returns
 ) -> Protocol:
     "The planned comparisons, in the first setting: words with each arm without content, and the oracle with a constant"
     pairs = [("words", other) for other in ("constant", "shuffled", "noise", "no language")] + [("oracle", "constant")]

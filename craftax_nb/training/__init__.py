@@ -25,6 +25,8 @@ measures, saves and reports. No room has a training loop of its own; TRL's train
 - An update is finished before a stop: it is logged and saved. A stop comes by signal; SLURM sends one before its time
   limit.
 - Updates are counted from the run's beginning, so that a resumed run logs and saves at the same steps.
+- A training's mean return is compared with chance over whole episodes only: those begun before any that still runs
+  (`training.episodes`).
 - The first number that isn't finite ends the run before it is logged or saved.
 - The newest two checkpoints keep their training state. Where the newest is damaged, the run continues from the one
   before it.

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from fastcore.basics import patch
 
+from ..runs.debug import mark_debug
 from ..runs.errors import Diverged
 from ..runs.run import Run
 from .checkpoints import keep_newest_states
@@ -156,7 +157,10 @@ def advance(self: _Training) -> None:
         self.log(rate, last)
         stopping = self.run.stopping  # a signal may have come meanwhile
     if save or stopping or self.done:
-        self.trainee.save(self.run.checkpoint_dir(self.trainee.step))
+        checkpoint = self.run.checkpoint_dir(self.trainee.step)
+        self.trainee.save(checkpoint)
+        for folder in (checkpoint, *self.run.dir.glob(f"seed-*/checkpoints/{checkpoint.name}")):
+            mark_debug(folder, self.run.debug)
         keep_newest_states(self.run.dir)
     self.report(rate, stopping or self.done)
     if stopping and not self.done:

@@ -202,11 +202,11 @@ def _question_worlds(settings: ActionSettings, world: World, batch: int):
     "The first states of 32 worlds that questions are about: every fifth is of the stream held-out"
     numbers = WORLDS_AT_ONCE * batch + np.arange(WORLDS_AT_ONCE)
     held_out = jnp.asarray(numbers % HELD_OUT_WORLDS == 0)
-    learned = fresh_worlds(world, settings.stream, settings.seed, batch)
+    states = fresh_worlds(world, settings.stream, settings.seed, batch)
     if settings.stream == "evaluation":  # a run of an earlier version, which drew both from one stream
-        return learned
-    other = fresh_worlds(world, "held-out", settings.seed, batch)
-    return jax.tree.map(lambda new, old: select_rows(held_out, new, old), other, learned)
+        return states
+    new_states = fresh_worlds(world, "held-out", settings.seed, batch)
+    return jax.tree.map(lambda new, old: select_rows(held_out, new, old), new_states, states)
 
 # %% ../../nbs/tuning/actions.ipynb #eb2fb1f4
 def _walk(settings: ActionSettings, world: World, agent, batch: int):

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..lm.models import model_worlds
 from ..runs.checkpoints import run_checkpoints
 from ..runs.files import read_json, write_json
+from ..runs.listed import file_checksum
 from ..runs.tracking import TUNED
 from ..world.streams import Worlds, joined_worlds, worlds_record
 
@@ -28,8 +29,11 @@ def write_model(
     model.save_pretrained(folder, **dict(save_embedding_layers=False) if adapter else {})  # "auto" asks the network
     (folder / "README.md").unlink(missing_ok=True)  # peft's
     tokenizer.save_pretrained(folder)
-    files = {p.name: str(p.stat().st_size) for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".pt"}
-    write_json(folder / TUNED, dict(kind="language model") | metadata | {"files": files})
+    paths = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.suffix != ".pt"]
+    checksums = {str(p.relative_to(folder)): file_checksum(p) for p in paths}
+    files = {name: checksum for name, checksum in checksums.items() if "/" not in name}
+    others = {name: checksum for name, checksum in checksums.items() if "/" in name}  # for training alone
+    write_json(folder / TUNED, dict(kind="language model") | metadata | {"files": files, "others": others})
 
 # %% ../../nbs/tuning/checkpoints.ipynb #a918e4b2
 def run_stream(

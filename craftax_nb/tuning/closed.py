@@ -349,12 +349,15 @@ def expected_rewards(
 def group_interval(
     values: np.ndarray,  # (n,)
     groups: Sequence[int],  # (n,) the group of each value, for example its world
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> tuple[float, float, float]:
-    "The mean, and its 95 % interval over the groups, drawn with replacement"
+    "The mean, and its 95 % interval by Student's t over the groups' sums; NaN for fewer than two groups"
+    from scipy.special import stdtrit
+
+    mean = float(np.mean(values))
     _, index = np.unique(groups, return_inverse=True)
-    sums, counts = np.bincount(index, values), np.bincount(index)
-    repeats = np.random.default_rng(seed).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), resamples)
-    low, high = np.percentile((repeats @ sums) / (repeats @ counts), [2.5, 97.5])
-    return float(np.mean(values)), float(low), float(high)
+    residuals = np.bincount(index, np.asarray(values) - mean)
+    n = len(residuals)
+    if n < 2:
+        return mean, float("nan"), float("nan")
+    half = float(stdtrit(n - 1, 0.975) * np.sqrt(n / (n - 1) * (residuals**2).sum())) / len(index)
+    return mean, mean - half, mean + half

@@ -16,6 +16,7 @@ from ..data.dataset import load_dataset
 from ..lm.models import ModelError
 from ..runs.checkpoints import find_dataset
 from ..runs.curves import curve
+from ..runs.effects import Effect, conclude
 from ..runs.settings import ParameterError
 from ..training.driver import Schedule, train
 from .actions import ActionSettings, ActionTask
@@ -24,7 +25,15 @@ from .closed import ClosedGRPO
 from .episodes import EpisodeTuner
 from .forecast import ForecastTask
 from .settings import NUMBER_KINDS, GRPOSettings
-from .tasks import Baselines, NumberTask, TaskError, VerifiedTask, baselines, check_task
+from craftax_nb.tuning.tasks import (
+    LEAST_HELD_OUT,
+    Baselines,
+    NumberTask,
+    TaskError,
+    VerifiedTask,
+    baselines,
+    check_task,
+)
 from .train import Tuner, TunerSettings
 from .words import word_model
 
@@ -174,10 +183,14 @@ def plot_tuning(
 # %% ../../nbs/tuning/job.ipynb #1ac321f6
 def tuning_conclusion(first: Mapping, last: Mapping, baseline: Baselines) -> str:
     "What the run showed, in a sentence that never leaves out the best constant answer"
-    interval = f"[{last['held_low']:.3f}, {last['held_high']:.3f}]"
-    above = last["held_low"] > baseline.best_constant
-    verdict = "more than" if above else "not surely more than"
+    constant = f"always answering {baseline.constant!r}"
+    ends = [last[name] - baseline.best_constant for name in ("held_reward", "held_low", "held_high")]
+    effect = Effect(*ends, int(last.get("held_clusters", 0)), LEAST_HELD_OUT)
+    more = f"it earns more than {constant}"
+    less = f"it earns less than {constant}"
+    verdict = conclude(effect, f"reward from {constant}", more, less, "distinct questions")
     return (
-        f"Held-out reward {last['held_reward']:.3f} {interval} (at first {first['held_reward']:.3f}, chance "
-        f"{baseline.chance:.3f}): {verdict} always answering {baseline.constant!r} ({baseline.best_constant:.3f})."
+        f"Held-out reward {last['held_reward']:.3f} [{last['held_low']:.3f}, {last['held_high']:.3f}] "
+        f"(at first {first['held_reward']:.3f}, chance {baseline.chance:.3f}, "
+        f"{constant} {baseline.best_constant:.3f}): {verdict}."
     )

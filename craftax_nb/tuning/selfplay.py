@@ -16,13 +16,28 @@ import torch
 from fastcore.basics import patch
 
 from ..lm.backends import torch_threads
-from ..lm.models import ModelError, model_folder
+from ..lm.models import ModelError, model_folder, tuned_problem
 from ..runs.checkpoints import step_of
+from ..runs.effects import Effect, conclude
 from ..runs.files import whole_folder
 from ..runs.settings import ParameterError
 from ..training.checkpoints import read_training_state, resuming
+
+# %% auto #0
+__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'BLOCK', 'LEAST_BLOCKS', 'SelfPlaySettings', 'SelfPlay',
+           'played_kinds', 'words_for_selfplay', 'start_selfplay', 'plot_selfplay', 'learnability_gain',
+           'selfplay_conclusion']
+
+# %% ../../nbs/tuning/selfplay.ipynb #d3d4cdd9
 from .checkpoints import run_stream, seen_fields, write_model
-from .closed import ClosedGRPO, ClosedPrompts, answer_log_probs, closed_prompts, expected_rewards
+from craftax_nb.tuning.closed import (
+    ClosedGRPO,
+    ClosedPrompts,
+    answer_log_probs,
+    closed_prompts,
+    expected_rewards,
+    group_interval,
+)
 from .effects import EditEffects, known_effects
 from craftax_nb.tuning.problems import (
     EDIT_KINDS,
@@ -38,10 +53,6 @@ from .tasks import Question, TaskError
 from .train import TuningTrainee
 from .words import word_model
 from ..world.env import World
-
-# %% auto #0
-__all__ = ['PROPOSER_PROMPT', 'MEMORY', 'PROPOSER_ENTROPY', 'SelfPlaySettings', 'SelfPlay', 'played_kinds', 'words_for_selfplay',
-           'start_selfplay', 'plot_selfplay', 'selfplay_conclusion']
 
 # %% ../../nbs/tuning/selfplay.ipynb #8eace753
 PROPOSER_PROMPT = "Propose a kind of problem and its length, from which the solver learns most."
@@ -152,7 +163,8 @@ def update(self: SelfPlay) -> dict[str, float]:
     "One round, and its metrics"
     rng = np.random.default_rng((self.settings.seed, self.step))
     with torch_threads(self.settings.threads):
-        self.solved = MEMORY * self.solved + (1 - MEMORY) * self.solved_shares(rng)
+        shares = self.solved_shares(rng)
+        self.solved = MEMORY * self.solved + (1 - MEMORY) * shares
         worth = np.array([learnability(x) for x in self.solved])
         proposals = self.proposes()
         reward = torch.tensor(worth, dtype=torch.float32)[None]
@@ -162,7 +174,9 @@ def update(self: SelfPlay) -> dict[str, float]:
         solver = self.grpo[0].step(self.models[0], self.optimisers[0], prompts, table, range(len(numbers)))
     self.step += 1
     self.metrics = {name: solver[name] for name in ("reward", "no_spread", "entropy", "loss")}
-    self.metrics |= dict(proposer_entropy=proposer["entropy"]) | self._edge(worth, proposals)
+    fresh = np.array([learnability(x) for x in shares])  # of this round alone: the average is alike from round to round
+    self.metrics |= dict(proposer_entropy=proposer["entropy"], round_gain=float(proposals @ fresh - fresh.mean()))
+    self.metrics |= self._edge(worth, proposals)
     return self.metrics
 
 # %% ../../nbs/tuning/selfplay.ipynb #7c85e603
@@ -222,6 +236,8 @@ def restore(self: SelfPlay, folder: Path) -> None:
     from safetensors.torch import load_file
 
     with resuming(folder):
+        if problem := tuned_problem(folder):
+            raise ValueError(problem)
         state = read_training_state(folder)
         for model, place in zip(self.models, (folder, folder / "proposer")):
             model.load_state_dict(load_file(place / "model.safetensors"), strict=False)
@@ -251,16 +267,32 @@ def plot_selfplay(
     return fig
 
 # %% ../../nbs/tuning/selfplay.ipynb #99cc9aa1
+BLOCK = 10  # rounds whose mean counts as one: neighbouring rounds are alike
+LEAST_BLOCKS = 4
+
+
+def learnability_gain(
+    metrics: pd.DataFrame,  # of `read_metrics`
+    last: int = 50,  # rounds, from the end
+) -> Effect:
+    "How much more learnable the proposer's problems were than all kinds alike, by the rounds' own shares, in blocks"
+    gain = metrics.get("round_gain", pd.Series(dtype=float)).tail(last).dropna().to_numpy()
+    if not len(gain):
+        return Effect(np.nan, np.nan, np.nan, 0, LEAST_BLOCKS)  # a run of an earlier version
+    blocks = np.arange(len(gain)) // BLOCK
+    return Effect(*group_interval(gain, blocks), len(gain) // BLOCK, LEAST_BLOCKS)
+
+# %% ../../nbs/tuning/selfplay.ipynb #ff297834
 def selfplay_conclusion(metrics: pd.DataFrame, last: int = 50) -> str:
     "What the last rounds showed, in a sentence"
     end = metrics.tail(last)
-    difference = end["proposer_reward"] - end["uniform_reward"]
-    se = 1.96 * difference.std() / max(1, len(end)) ** 0.5
-    ours = end["proposer_reward"].mean()
-    all_kinds = end["uniform_reward"].mean()
-    nearer = "nearer to" if difference.mean() - se > 0 else "not surely nearer to"
+    better = "the proposer finds problems that teach more than random ones do"
+    worse = "the proposer's problems teach less than random ones do"
+    subject = "how much the proposer's problems and random ones teach"
+    finding = conclude(learnability_gain(metrics, last), subject, better, worse, f"blocks of {BLOCK} rounds")
+    mean = end[["proposer_reward", "uniform_reward", "solved"]].mean()
     return (
-        f"In the last {len(end)} rounds the proposer's problems had a learnability of {ours:.3f}, "
-        f"all kinds alike {all_kinds:.3f}: they were {nearer} the solver's edge. "
-        f"The solver solved {end['solved'].mean():.3f} of all kinds, at first {metrics['solved'].head(10).mean():.3f}."
+        f"In the last {len(end)} rounds {finding}. Learnability (1: solved half of the time) was "
+        f"{mean['proposer_reward']:.3f} as proposed and {mean['uniform_reward']:.3f} over all kinds. The solver "
+        f"solved {mean['solved']:.3f} of all kinds, at first {metrics['solved'].head(10).mean():.3f}."
     )

@@ -19,8 +19,9 @@ from .settings import NUMBER_KINDS
 from ..world.streams import Worlds
 
 # %% auto #0
-__all__ = ['HELD_OUT_SHARE', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask', 'graded_parts', 'total_reward',
-           'check_task', 'Baselines', 'baselines']
+__all__ = ['HELD_OUT_SHARE', 'TRIES', 'LEAST_HELD_OUT', 'TaskError', 'Question', 'VerifiedTask', 'is_held_out', 'NumberTask',
+           'question_clusters', 'graded_parts', 'total_reward', 'check_task', 'check_held_out', 'Baselines',
+           'baselines']
 
 # %% ../../nbs/tuning/tasks.ipynb #17bd658b
 class TaskError(ValueError):
@@ -129,17 +130,23 @@ class NumberTask:
         return {"right": 1.0, "format": self.format_weight}
 
 # %% ../../nbs/tuning/tasks.ipynb #51be3011
+TRIES = 200  # draws for each held-out question that is asked for, after which a small task has no further one
+
+
 @patch
 def questions(self: NumberTask, part: str, count: int, seed: int) -> list[Question]:
-    "Made-up questions of a part"
+    "Made-up questions of a part; held-out ones are distinct, and fewer where a small task has no more"
     rng = random.Random(f"{seed} {part}")
-    out = []
-    while len(out) < count:
+    out = {}
+    for number in range(TRIES * count):
         text, answer = _MAKERS[self.kind](rng, self.size)
         if is_held_out(text) == (part == "held-out"):
             rewards = tuple(float(x == answer) for x in self.answers)
-            out.append(Question(text, answer, rewards, len(out)))
-    return out
+            key = text if part == "held-out" else number
+            out.setdefault(key, Question(text, answer, rewards, len(out)))
+        if len(out) == count:
+            break
+    return list(out.values())
 
 # %% ../../nbs/tuning/tasks.ipynb #28932a25
 @patch
@@ -150,6 +157,19 @@ def grade(self: NumberTask, questions: Sequence[Question], answers: Sequence[str
     last = [(re.findall(rf"(?<![\w]){form}(?!\w)", text) or [""])[-1] for _, text in pairs]
     right = [float(word == q.answer) for word, (q, _) in zip(last, pairs)]
     return {"right": right, "format": [float(bool(re.fullmatch(form, x.strip()))) for x in answers]}
+
+# %% ../../nbs/tuning/tasks.ipynb #cbfed740
+def question_clusters(questions: Sequence[Question]) -> np.ndarray:  # (n,) int
+    "The number of the cluster of each question"
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    number = np.arange(len(questions))
+    first = {}  # text or group -> the first question that has it
+    earlier = [[first.setdefault(key, i) for key in (q.text, q.group)] for i, q in enumerate(questions)]
+    links = np.array(earlier, int).reshape(-1, 2).T.ravel()
+    graph = coo_array((np.ones(len(links)), (np.tile(number, 2), links)), shape=(len(number),) * 2)
+    return connected_components(graph, directed=False)[1]
 
 # %% ../../nbs/tuning/tasks.ipynb #015b8694
 def graded_parts(
@@ -196,6 +216,23 @@ def check_task(
         _check_answers(task, questions)
     if shared := {q.text for q in parts["train"]} & {q.text for q in parts["held-out"]}:
         raise TaskError(f"task {task.name} holds out questions that it trains on, for example {min(shared)[:80]!r}")
+
+# %% ../../nbs/tuning/tasks.ipynb #3c9c5acd
+LEAST_HELD_OUT = 10  # clusters of held-out questions; with fewer no interval means anything
+
+
+def check_held_out(
+    task: VerifiedTask,
+    questions: Sequence[Question],  # the held-out ones
+    count: int,  # that was asked for
+) -> None:
+    "TaskError where a task has too few distinct held-out questions to measure anything"
+    clusters = len(set(question_clusters(questions).tolist()))
+    if clusters < min(count, LEAST_HELD_OUT):
+        raise TaskError(
+            f"task {task.name} has {clusters} distinct held-out questions of other worlds, expected at least "
+            f"{min(count, LEAST_HELD_OUT)}; give a larger task_size, or more states"
+        )
 
 # %% ../../nbs/tuning/tasks.ipynb #a2849645
 def _check_answers(task: VerifiedTask, questions: Sequence[Question]) -> None:

@@ -14,7 +14,7 @@ import torch
 from fastcore.basics import patch
 
 from ..lm.backends import torch_threads
-from ..lm.models import model_folder
+from ..lm.models import model_folder, tuned_problem
 from ..runs.files import whole_folder
 from ..runs.run import Run
 from ..training.checkpoints import read_training_state, resuming
@@ -30,7 +30,7 @@ from craftax_nb.tuning.closed import (
     with_frozen_layers,
 )
 from .samples import save_samples
-from .tasks import TaskError, VerifiedTask, check_task
+from .tasks import TaskError, VerifiedTask, check_held_out, check_task, question_clusters
 
 # %% auto #0
 __all__ = ['ALIKE_STEPS', 'alike_warning', 'TuningTrainee', 'adapted_layers', 'check_adapter', 'TunerSettings', 'Tuner',
@@ -152,6 +152,7 @@ def _ask_questions(self: Tuner) -> None:
         raise TaskError(f"the answers of task {task.name} can't be listed; train on generated text: learner trl")
     self.questions = task.questions("train", settings.train, settings.seed)
     self.held_questions = task.questions("held-out", settings.held_out, settings.seed)
+    check_held_out(task, self.held_questions, settings.held_out)
     if self.grpo.batch_size > len(self.questions):
         most = f"at most the {len(self.questions)} questions of task {task.name} to learn from"
         raise TaskError(f"batch_size is {self.grpo.batch_size}, expected {most}")
@@ -243,8 +244,10 @@ def held_out_rewards(self: Tuner) -> tuple[dict[str, float], dict[str, np.ndarra
     table = torch.cat([table, torch.zeros(len(table), 1)], 1) if free else table
     with torch_threads(self.settings.threads):
         rewards = expected_rewards(self.model, self.prompts.after(len(self.questions)), table, free)
-    mean, low, high = group_interval(rewards["expected"], [q.group for q in self.held_questions])
+    clusters = question_clusters(self.held_questions)
+    mean, low, high = group_interval(rewards["expected"], clusters)
     metrics = dict(held_reward=mean, held_low=low, held_high=high, held_likeliest=float(rewards["likeliest"].mean()))
+    metrics |= dict(held_clusters=len(set(clusters.tolist())))
     return metrics | dict(held_entropy=float(rewards["entropy"].mean())), rewards
 
 # %% ../../nbs/tuning/train.ipynb #f739162d
@@ -265,6 +268,8 @@ def restore(self: Tuner, folder: Path) -> None:
     from safetensors.torch import load_file
 
     with resuming(folder):
+        if problem := tuned_problem(folder):
+            raise ValueError(problem)
         state = read_training_state(folder, self.model.device)
         weights = {}
         for file in sorted(folder.glob("*.safetensors")):

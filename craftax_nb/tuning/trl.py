@@ -17,9 +17,19 @@ from ..lm.models import model_folder
 from ..runs.checkpoints import DamagedState, step_of
 from ..runs.files import whole_folder
 from .checkpoints import seen_fields, write_model
+from .closed import group_interval
 from .samples import save_samples
 from .settings import GRPOSettings
-from .tasks import Question, TaskError, VerifiedTask, check_task, graded_parts, total_reward
+from craftax_nb.tuning.tasks import (
+    Question,
+    TaskError,
+    VerifiedTask,
+    check_held_out,
+    check_task,
+    graded_parts,
+    question_clusters,
+    total_reward,
+)
 from .train import ALIKE_STEPS, adapted_layers, adapter_settings, alike_warning, check_adapter
 
 # %% auto #0
@@ -190,9 +200,9 @@ def measure_written(model, tokenizer, task, questions, max_tokens: int) -> tuple
     texts = written_answers(model, tokenizer, task, questions, max_tokens)
     parts = graded_parts(task, questions, texts)
     total = total_reward(task, parts)
-    error = 1.96 * float(np.std(total)) / max(1, len(total)) ** 0.5
-    mean = float(total.mean())
-    numbers = dict(held_reward=mean, held_low=mean - error, held_high=mean + error)
+    clusters = question_clusters(questions)
+    mean, low, high = group_interval(total, clusters)
+    numbers = dict(held_reward=mean, held_low=low, held_high=high, held_clusters=len(set(clusters.tolist())))
     numbers |= {f"held_{name}": float(values.mean()) for name, values in parts.items()}
     rows = zip(questions, texts, total.tolist())
     return numbers, [dict(prompt=q.text, completion=t, reward=r, best=q.answer) for q, t, r in rows]
@@ -258,9 +268,11 @@ def tune_written(
     config = trl_settings(settings, run.dir / "trl", _vllm_writes(settings))
     questions = task.questions("train", settings.train_questions, settings.seed)
     held_questions = task.questions("held-out", settings.held_questions, settings.seed)
+    check_held_out(task, held_questions, settings.held_questions)
     trainer, tokenizer = _trainer(config, task, questions, model, settings)
     measure = lambda: measure_written(trainer.model, tokenizer, task, held_questions, settings.completion_tokens)
     metadata = dict(model=model, task=task.name, run=run.id) | seen_fields(task.worlds, model)
+    metadata |= {"debug": run.debug} if run.debug else {}
     return _run_trainer(run, trainer, measure, metadata)
 
 # %% ../../nbs/tuning/trl.ipynb #fc2f6220

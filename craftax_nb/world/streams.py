@@ -75,18 +75,19 @@ def joined_worlds(*parts: tuple[Worlds, ...] | None) -> tuple[Worlds, ...] | Non
 
 # %% ../../nbs/world/streams.ipynb #209616a8
 def num_shared(
-    seen: Iterable[Worlds] | None,
-    played: Worlds,  # with an end
+    training: Iterable[Worlds] | None,  # that a player learned in; None: unknown
+    evaluation: Worlds,  # that it plays, with an end
 ) -> int | None:  # None: unknown
-    "How many of the played worlds were seen"
-    if seen is None:
+    "How many of the worlds that a player plays it has learned in"
+    if training is None:
         return None
-    shared = set()
-    for part in seen:
-        if (part.env_name, part.stream, part.seed) == (played.env_name, played.stream, played.seed):
-            end = played.end if part.end is None else min(part.end, played.end)
-            shared |= set(range(max(part.first, played.first), end))
-    return len(shared)
+    same = lambda part: (part.env_name, part.stream, part.seed)
+    numbers = set()
+    for part in training:
+        if same(part) == same(evaluation):
+            end = evaluation.end if part.end is None else min(part.end, evaluation.end)
+            numbers |= set(range(max(part.first, evaluation.first), end))
+    return len(numbers)
 
 # %% ../../nbs/world/streams.ipynb #aca662bc
 def seen_sentence(
