@@ -106,7 +106,7 @@ def dataset_hash(folder: Path) -> str:  # the hash that data.dataset and checkpo
 def input_hashes(
     params: dict,  # a job's parameters
 ) -> dict:  # parameter -> hash; for several checkpoints one each, separated by commas
-    "Hashes of everything on the disk that parameters name: data sets, with their labels if the job reads them, and so on"
+    "Hashes of what parameters name: data sets (with labels if the job reads them), checkpoints, models, files"
     out = {}
     for name, value in params.items():
         if not isinstance(value, str) or not value or name == "run_dir":
