@@ -28,6 +28,7 @@ _READ = ("ppo", "label", "awr_augmented")  # whose outputs the probes and the ab
 _GAME = {"steps": 131_072, "width": 128, "lr": 1e-3, "collect_last": 24_576}
 _EPISODES = {"every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}
 _STATES = {"bases": 5, "meadows": 1, "num_seeds": 0, "language_states": 3, "threads": 2}
+_PLAYS = {"rollouts": 8, "rollout_steps": 60, "rollout_bases": 5, "rollout_suites": "energy,zombie,night,health"}
 
 STEPS = [
     ChainStep("ppo", "nbs/train_ppo.ipynb", _GAME),
@@ -37,7 +38,7 @@ STEPS = [
     ChainStep("bc_best", "nbs/train_bc.ipynb", {**_SMALL, "best": 0.1}, ("ppo",)),
     ChainStep("awr_augmented", "nbs/train_awr.ipynb", {**_AWR, "augment": True}, ("ppo", "label")),
     ChainStep("evaluate", "nbs/evaluate.ipynb", {"checkpoint": _AGENTS, **_EPISODES}),
-    ChainStep("probe", "nbs/probe_values.ipynb", {"checkpoint": f"{_PPO},{_AUGMENTED}", **_STATES}, _READ),
+    ChainStep("probe", "nbs/probe_values.ipynb", {"checkpoint": f"{_PPO},{_AUGMENTED}", **_STATES, **_PLAYS}, _READ),
     ChainStep(
         "ablate",
         "nbs/ablate.ipynb",

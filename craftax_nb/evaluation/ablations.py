@@ -20,9 +20,10 @@ from .stats import check_same_games, clustered_interval, expanded_level, interva
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
 from ..nets.hidden import aged
+from ..runs.effects import Effect, conclude
 
 # %% auto #0
-__all__ = ['MEASURES', 'CRITIC', 'offline_scores', 'ablation_table', 'Verdict', 'verdict', 'AblationPlay', 'ablate',
+__all__ = ['MEASURES', 'CRITIC', 'CLAUSES', 'offline_scores', 'ablation_table', 'Verdict', 'verdict', 'AblationPlay', 'ablate',
            'plot_ablation', 'readable_ablation']
 
 # %% ../../nbs/evaluation/ablations.ipynb #c490856a
@@ -112,17 +113,18 @@ def _measure_rows(
     episode = None if episode is None else episode[has_value]
     ends = interval if episode is None else (lambda x, level=0.95: clustered_interval(x, episode, level))
     n = len(arms["real"]) if episode is None else len(np.unique(episode))
-    enough = 2.0 ** (1 - n) <= 1 - level  # with fewer episodes, n gains of the same sign can be chance
+    least = int(np.ceil(1 - np.log2(1 - level)))  # with fewer episodes, n gains of the same sign can be chance
     rows = []
     for arm, values in arms.items():
         gain = arms["real"] - values
         low, high = ends(values)
         gain_low = gain_high = 0.0 if arm == "real" else np.nan
-        if arm != "real" and enough:
+        if arm != "real" and n >= least:
             gain_low, gain_high = ends(gain, expanded_level(level, n))
         numbers = {"mean": values.mean(), "low": low, "high": high}
         numbers |= {"gain": gain.mean(), "gain_low": gain_low, "gain_high": gain_high}
-        rows.append({"measure": measure, "arm": arm, **{name: float(x) for name, x in numbers.items()}})
+        numbers = {name: float(x) for name, x in numbers.items()}
+        rows.append({"measure": measure, "arm": arm, **numbers, "episodes": n, "least": least})
     return rows
 
 # %% ../../nbs/evaluation/ablations.ipynb #84ef7a64
@@ -130,11 +132,13 @@ def _measure_rows(
 class Verdict:
     "The conclusions of an ablation, as answers and as a sentence"
 
-    used: bool  # real and shuffled hidden states differ in some measure of the actor
+    used: (
+        bool | None
+    )  # in a measure of the actor real hidden states differ from shuffled ones and from zero; None: no zero
     helps: bool | None  # real ones give a higher return than every content-free arm; None: not measured
     hurts: bool | None  # real ones give a lower return than some content-free arm; None: not measured
     sentence: str
-    critic: bool | None = None  # real and shuffled ones differ in how well the critic predicts; None: not measured
+    critic: bool | None = None  # the same as `used`, of how well the critic predicts; None: not measured
 
     def __str__(self):
         return self.sentence
@@ -143,44 +147,47 @@ class Verdict:
 def verdict(
     table: pd.DataFrame,  # from `ablation_table`; ValueError without the arm "shuffled"
 ) -> Verdict:
-    "Whether the agent uses the hidden states, and whether they help"
+    "Whether the agent reads the hidden states, and whether they help"
     if "shuffled" not in set(table["arm"]):
         raise ValueError("the arm 'shuffled' is missing: without it, use of the content can't be tested")
     rows = {(row.measure, row.arm): row for row in table.itertuples()}
-    shuffled = {measure: rows[measure, "shuffled"] for measure in MEASURES if (measure, "shuffled") in rows}
-    value = shuffled.pop(CRITIC, None)
-    settled = [row for row in shuffled.values() if row.settled]
-    used = bool(settled)
-    critic = None if value is None else bool(value.settled)
-    clearest = [max(settled or shuffled.values(), key=_clearness), *([] if value is None else [value])]
-    use = _use_sentence(used, critic, clearest)
+    measures = [m for m in MEASURES if (m, "shuffled") in rows]
+    used, sentence = _use(rows, "actor", [m for m in measures if m != CRITIC])
+    critic = None
+    if CRITIC in measures:
+        critic, of_critic = _use(rows, "critic", [CRITIC])
+        sentence = f"{sentence} {of_critic}".strip()
     content_free = [rows["return", arm] for arm in CONTENT_FREE if ("return", arm) in rows]
     if not content_free:
-        unknown = f"{use}. Whether it helps was not measured, as no episodes were played."
-        return Verdict(used, None, None, unknown, critic)
+        sentence += " Whether it plays better was not measured, as no episodes were played (-p episodes 100)."
+        return Verdict(used, None, None, sentence, critic)
     helps = all(row.gain_low > 0 for row in content_free)
     hurts = any(row.gain_high < 0 for row in content_free)
-    sentence = f"{use}, and {_help_text(content_free, helps, hurts, table.attrs)}"
-    return Verdict(used, helps, hurts, sentence, critic)
+    return Verdict(used, helps, hurts, f"{sentence} {_help_text(content_free, hurts, table.attrs)}", critic)
 
 # %% ../../nbs/evaluation/ablations.ipynb #cb33d320
-def _use_text(actor: bool, critic: bool | None) -> str:
-    "Words for whether actor and critic use the hidden states; `critic` None: it was not measured"
-    if critic is None:
-        return f"The agent {'uses' if actor else 'shows no sign of using'} what the model says"
-    if actor and critic:
-        return "The actor and the critic both read the words"
-    if critic:
-        return "The critic reads the words, the actor shows no sign of it"
-    if actor:
-        return "The actor reads the words, the critic shows no sign of it"
-    return "Neither the actor nor the critic shows a sign of reading the words"
+def _effect(row) -> Effect:
+    "The gain of a row of the table"
+    ends = np.nan_to_num([row.gain_low, row.gain_high], nan=row.gain)  # NaN: too few episodes for an interval
+    return Effect(row.gain, *map(float, ends), int(row.episodes), int(row.least))
 
 # %% ../../nbs/evaluation/ablations.ipynb #42568bae
-def _use_sentence(actor: bool, critic: bool | None, rows: list) -> str:
-    "The first half of the verdict: who uses the hidden states, with the gains of these rows"
-    gains = "; ".join(_gain_text(row) for row in rows)
-    return f"{_use_text(actor, critic)} (real against shuffled hidden states: {gains})"
+def _use(
+    rows: Mapping,  # (measure, arm) -> row of the table
+    part: str,  # actor or critic
+    measures: list[str],  # of that part; may be empty
+) -> tuple[bool | None, str]:  # whether it reads the words (None: not measured), and sentences
+    "Whether wrong words disturb the actor or the critic, and whether right ones inform it, by its clearest measure"
+    if not measures:
+        return None, ""
+    settled = lambda m: sum(rows[m, arm].settled for arm in ("shuffled", "zero") if (m, arm) in rows)
+    measure = max(measures, key=lambda m: (settled(m), _clearness(rows[m, "shuffled"])))
+    clauses = [_clause(rows.get((measure, arm)), part, arm) for arm in ("shuffled", "zero")]
+    text = " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses)
+    if (measure, "zero") not in rows:
+        return None, text
+    reads = all(_effect(rows[measure, arm]).direction == "higher" for arm in ("shuffled", "zero"))
+    return settled(measure) == 2, f"The {part} reads the words. {text}" if reads else text
 
 # %% ../../nbs/evaluation/ablations.ipynb #01d474ab
 def _clearness(row) -> float:
@@ -188,23 +195,32 @@ def _clearness(row) -> float:
     return np.nan_to_num(abs(row.gain) / max(row.gain_high - row.gain_low, 1e-9))
 
 # %% ../../nbs/evaluation/ablations.ipynb #327a5400
-def _gain_text(row) -> str:
-    "A gain with its interval and unit"
-    name = row.measure.replace("_", " ")
-    unit = MEASURES[row.measure]
-    ends = (
-        f"[{row.gain_low:+.2f}, {row.gain_high:+.2f}]" if row.gain_low == row.gain_low else "(too few for an interval)"
-    )
-    return f"{name} {row.gain:+.2f} {ends} {unit}"
+CLAUSES = {  # arm -> what is concluded where real hidden states do better than it, and where they do worse
+    "shuffled": ("wrong words disturb the {}", "the {} does better with wrong words"),
+    "zero": ("right words inform the {}", "the {} does better without words"),
+}
+
+
+def _clause(
+    row,  # of the table; None: the arm is missing
+    part: str,  # actor or critic
+    arm: str,
+) -> str:  # without its full stop
+    "What may be concluded from the gain of real hidden states over an arm"
+    higher, lower = (text.format(part) for text in CLAUSES[arm])
+    if row is None:
+        return f"whether {higher} was not measured: the arm {arm} is missing"
+    what = f"{row.measure.replace('_', ' ')}, {MEASURES[row.measure]}, real less {arm}"
+    return conclude(_effect(row), f"the {part}'s {what}", f"{higher}: {what}", f"{lower}: {what}")
 
 # %% ../../nbs/evaluation/ablations.ipynb #2acb30d3
-def _help_text(content_free: list, helps: bool, hurts: bool, attrs: Mapping) -> str:
-    "The half of the sentence that says whether it helps"
-    least = min(content_free, key=lambda row: row.gain)
-    effect = "it helps" if helps else "it hurts" if hurts else "there is no evidence that it helps"
-    against = f"return against {least.arm}, the least gain of those that carry nothing: {_gain_text(least)}"
-    levels = f"Intervals at the level {attrs['level']:.2%}, for {attrs['comparisons']} comparisons."
-    return f"{effect} ({against}). {levels}"
+def _help_text(content_free: list, hurts: bool, attrs: Mapping) -> str:
+    "The sentences that say whether the agent plays better with its hidden states"
+    least = min(content_free, key=lambda row: row.gain_high if hurts else np.nan_to_num(row.gain_low, nan=row.gain))
+    what = f"the return, points, real less {least.arm}"
+    text = conclude(_effect(least), what, f"it helps: {what}", f"it hurts: {what}")
+    levels = f"Intervals are widened for {attrs['comparisons']} comparisons ({attrs['level']:.2%})."
+    return f"{text[0].upper()}{text[1:]}. {levels}"
 
 # %% ../../nbs/evaluation/ablations.ipynb #8a0a5091
 @dataclass(frozen=True)

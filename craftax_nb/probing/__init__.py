@@ -2,8 +2,8 @@
 
 > What a value function reacts to: states edited in one thing, words changed while the map stays, and whether V is right
 
-A *suite* is data: edits of a state by level, and the direction in which V should move. Agents are asked about the
-states; tables, curves and a sentence follow.
+A *suite* is data: edits of a state by level, and an opinion about the direction of V. Agents are asked about the states
+and play on from them: the real game decides whether V is right. Tables, curves and a sentence follow.
 
 ## Reading order
 

@@ -14,9 +14,22 @@ from scipy.stats import spearmanr
 
 from ..evaluation.stats import interval, rank_correlations, rate_interval
 from .branch import Branches, standard_error_of
+from .curves import ENOUGH
+from ..runs.effects import Effect
 
 # %% auto #0
-__all__ = ['changes', 'agreement', 'calibration', 'plot_calibration', 'plot_changes']
+__all__ = ['GAME_WORDS', 'half_width', 'changes', 'agreement', 'value_verdict', 'suite_effects', 'calibration',
+           'plot_calibration', 'plot_changes']
+
+# %% ../../nbs/probing/agreement.ipynb #c7176b0e
+def half_width(
+    samples: np.ndarray,  # (n, size)
+    level: float = 0.95,
+) -> np.ndarray:  # (n,); NaN for a single sample
+    "Half the width of the t interval of each row's mean"
+    from scipy.special import stdtrit
+
+    return stdtrit(max(1, samples.shape[1] - 1), (1 + level) / 2) * standard_error_of(samples)
 
 # %% ../../nbs/probing/agreement.ipynb #e8a0a80c
 def changes(
@@ -27,8 +40,6 @@ def changes(
     base: Sequence | None = None,  # (n,) what each state was made from; None: its reference
 ) -> pd.DataFrame:  # a row a state: state, reference, base, dV, dMC, se, low, high, significant, agrees
     "The changes of V and of the mean return from each reference to its state, with a t interval and whether they agree"
-    from scipy.special import stdtrit
-
     plays = branches.returns if bootstrap else branches.rewards
     reference = np.asarray(reference)
     _check_references(plays, reference)
@@ -37,7 +48,7 @@ def changes(
     change = plays[state] - plays[own_reference]
     dmc = change.mean(1)
     error = standard_error_of(change)
-    half = stdtrit(plays.shape[1] - 1, (1 + level) / 2) * error
+    half = half_width(change, level)
     dv = (branches.value[state] - branches.value[own_reference]).astype(np.float64)
     base = own_reference if base is None else np.asarray(base)[state]
     table = pd.DataFrame({"state": state, "reference": own_reference, "base": base, "dV": dv, "dMC": dmc, "se": error})
@@ -100,6 +111,53 @@ def agreement(
     out["ceiling"] = _ceiling(branches, table) if branches is not None and several else np.nan
     return pd.Series(out, dtype=object)
 
+# %% ../../nbs/probing/agreement.ipynb #f6626ae1
+_SIGN_OF = {"higher": 1, "lower": -1}
+
+
+def value_verdict(
+    game: Effect,  # of an edit, on the rewards that follow
+    value: Effect,  # on V
+    excess: Effect,  # the change of V less that of the return
+) -> str:  # right, wrong, too large, too small or not testable
+    "Whether V moves as the real game does"
+    sign = _SIGN_OF.get(game.direction, 0)
+    agreement = sign * _SIGN_OF.get(value.direction, 0)
+    size = sign * _SIGN_OF.get(excess.direction, 0)
+    if not sign or agreement == 0 and size >= 0:
+        return "not testable"
+    if agreement < 0:
+        return "wrong"
+    return {1: "too large", -1: "too small", 0: "right"}[size]
+
+# %% ../../nbs/probing/agreement.ipynb #72a1ffd1
+GAME_WORDS = {"higher": "rises", "lower": "falls", "unclear": "no clear effect", "too few": "too few states"}
+
+
+def _suite_effect(change: pd.DataFrame, level: float) -> dict:
+    "The mean changes of one suite over its bases with t intervals, the game's direction and the verdict of V"
+    columns = {"dV": change["dV"], "dMC": change["dMC"], "played": change["played"]}
+    columns["excess"] = change["dV"] - change["dMC"]
+    effects = {}
+    row = {"bases": len(change), "significant": int(change["significant"].sum())}
+    for name, values in columns.items():
+        mean = float(values.mean())
+        half = float(half_width(values.to_numpy(float)[None], level)[0])
+        effects[name] = Effect(mean, mean - half, mean + half, len(change), ENOUGH)
+        row |= {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
+    row["game"] = GAME_WORDS.get(effects["played"].direction, "too few states")
+    return row | {"verdict": value_verdict(effects["played"], effects["dV"], effects["excess"])}
+
+# %% ../../nbs/probing/agreement.ipynb #cab3d4ee
+def suite_effects(
+    change: pd.DataFrame,  # from `changes`, with columns suite and played: the change of the rewards before any cut
+    alpha: float = 0.05,  # probability of any verdict where no suite has an effect
+) -> pd.DataFrame:  # a row a suite: bases, significant, dV, dMC, played and excess with their ends, game, verdict
+    "What each suite of edits does to the returns of real plays, and whether V moves as they do"
+    groups = change.groupby("suite", sort=False)
+    level = 1 - alpha / max(1, groups.ngroups)
+    return pd.DataFrame([{"suite": suite, **_suite_effect(part, level)} for suite, part in groups])
+
 # %% ../../nbs/probing/agreement.ipynb #bc06e910
 def calibration(
     branches: Branches,
@@ -134,12 +192,10 @@ def plot_calibration(
     ax: plt.Axes | None = None,
 ) -> plt.Figure:
     "V against the mean return of the plays with their 95 % intervals, and the line where they are the same"
-    from scipy.special import stdtrit
-
     fig, ax = (ax.figure, ax) if ax else plt.subplots(figsize=(4.6, 4.2), layout="constrained")
     fit = calibration(branches)
     rollouts = branches.rewards.shape[1]
-    error = stdtrit(max(1, rollouts - 1), 0.975) * np.nan_to_num(branches.standard_error)
+    error = np.nan_to_num(half_width(branches.returns))
     ax.errorbar(branches.value, branches.mean, yerr=error, fmt="o", markersize=3, elinewidth=0.6, alpha=0.7)
     ends = [min(branches.value.min(), branches.mean.min()), max(branches.value.max(), branches.mean.max())]
     ax.plot(ends, ends, color="black", linewidth=0.8, linestyle="--", label="V = return")

@@ -17,7 +17,7 @@ from ..world.layout import FULL, ObsSpec
 from ..world.names import NEEDS
 
 # %% auto #0
-__all__ = ['NEAR', 'OUT', 'NEEDS_LEVELS', 'CORE', 'factorial', 'suites', 'read_suites', 'saved_probes']
+__all__ = ['NEAR', 'OUT', 'NEEDS_LEVELS', 'IRRELEVANT', 'CORE', 'factorial', 'suites', 'read_suites', 'saved_probes']
 
 # %% ../../nbs/probing/catalogue.ipynb #5cbd1da2
 NEAR = (1, 2, 3)
@@ -28,6 +28,17 @@ NEEDS_LEVELS = tuple(range(10))
 def _near(what: str, heading: str = "", tiles: Sequence[int] = (*NEAR, OUT)) -> dict[int, tuple[Edit, ...]]:
     "A level for each distance"
     return {d: (put_ahead(what, d, heading),) for d in tiles}
+
+# %% ../../nbs/probing/catalogue.ipynb #198b2787
+IRRELEVANT = Suite(  # the null of every suite: how far V and the policy move for a change that hardly matters
+    "irrelevant",
+    "a cow two tiles further away",
+    "tiles further",
+    {2: (clear(), put_ahead("cow", 4))},
+    0,
+    (clear(), put_ahead("cow", 2)),
+    sides=("left", "right"),
+)
 
 # %% ../../nbs/probing/catalogue.ipynb #85885494
 def _creatures() -> list[Suite]:
@@ -108,7 +119,7 @@ def factorial(
     question: str,
     first: tuple[Edit, ...],
     second: tuple[Edit, ...],
-    expected: int,  # sign of the interaction that a sane player would expect; 0: none
+    expected: int,  # opinion: the sign of the interaction; 0: none
     prepare: tuple[Edit, ...] = (),
     needs: str = "",
 ) -> Factorial:

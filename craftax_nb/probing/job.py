@@ -17,16 +17,17 @@ from PIL import Image
 from ..labelling.store import LabelError, load_labels
 from ..lm.labeller import Labeller
 from ..nets.agent import Agent
-from .agreement import agreement, calibration, changes, plot_calibration, plot_changes
+from .agreement import agreement, calibration, changes, plot_calibration, plot_changes, suite_effects
 from .bases import encode_states
 from .branch import Branches, branch
+from .catalogue import IRRELEVANT
 from .curves import interactions, plot_actions, plot_curves, plot_interactions, shares, verdicts
 from .language import language_table, plot_language, text_effects
 from .linear import cka_table, labelled_rows, last_layers, linear_table, plot_cka, plot_probes
 from .novelty import Novelty
 from .plan import ProbePlan
 from .report import Section
-from .suites import Probe, Suite
+from .suites import Factorial, Probe, Suite
 from .values import Answers
 from ..runs.files import show_path
 from ..runs.markup import as_markdown
@@ -34,7 +35,8 @@ from ..world.draw import draw
 
 # %% auto #0
 __all__ = ['BASE_KINDS', 'Part', 'keep_part', 'bases_part', 'frame_grid', 'curve_parts', 'verdict_parts', 'interaction_part',
-           'action_part', 'file_name', 'language_part', 'branch_part', 'linear_part', 'novelty_of', 'novelty_text']
+           'action_part', 'file_name', 'language_part', 'PlayOptions', 'branch_part', 'linear_part', 'novelty_of',
+           'novelty_text']
 
 # %% ../../nbs/probing/job.ipynb #e0173afa
 @dataclass(frozen=True, eq=False)
@@ -108,15 +110,20 @@ def curve_parts(
 def verdict_parts(
     table: pd.DataFrame,  # from `curves`
     suites: Sequence[Suite],
+    effects: pd.DataFrame | None = None,  # "branch_suites" of `branch_part`; None: nothing was played
 ) -> tuple[Part, Part]:
-    "How often V moves as a sane player's would, and the verdict on each suite"
-    verdict = verdicts(table, suites)
+    "In how many suites V moves as the real game's returns do, and the verdict on each suite"
+    verdict = verdicts(table, suites, effects)
     summary_text = (
-        "The sign of the change of V at each suite's strongest level. Clearly: the 95 % interval over bases leaves out "
-        "zero. Agents that read hidden states are asked about labelled_suites only."
+        "The change of V at each suite's strongest level, next to that of the returns when the agent plays on. Where "
+        "the plays show no clear effect, V isn't testable. The opinion is what the suite's author expects. "
+        "Agents that read hidden states are asked about labelled_suites only."
     )
-    verdict_text = "Yes and no only where the interval leaves out zero, and never over fewer than four bases."
-    summary = Section("As a sane player would?", summary_text, [], [shares(verdict)])
+    verdict_text = (
+        "Right, too large, too small and wrong only where intervals say so, at a level for all suites together, and "
+        "never over fewer than four bases. As the opinion: yes and no only where the interval leaves out zero."
+    )
+    summary = Section("Is V right about the suites?", summary_text, [], [shares(verdict)])
     by_suite = Section("Suite by suite", verdict_text, [], [verdict], folded=len(verdict) > 60)
     return Part(summary, {}, {}), Part(by_suite, {}, {"verdicts": verdict})
 
@@ -190,60 +197,73 @@ def language_part(
 
 # %% ../../nbs/probing/job.ipynb #29113153
 def _changes_of_probes(plays: Branches, probes: Sequence[Probe]) -> pd.DataFrame:
-    "The changes of V and of the returns from each probe's reference to the probe"
+    "The changes of V, of the returns and of the rewards that were played, from each probe's reference to the probe"
     references = {(p.suite, p.base): i for i, p in enumerate(probes) if p.level is None}
-    return changes(plays, [references[p.suite, p.base] for p in probes], base=[p.base for p in probes])
+    rows = [references[p.suite, p.base] for p in probes]
+    bases = [p.base for p in probes]
+    played = changes(plays, rows, bootstrap=False, base=bases)["dMC"]
+    change = changes(plays, rows, base=bases)
+    return change.assign(played=played, suite=[probes[i].suite for i in change["state"]])
+
+# %% ../../nbs/probing/job.ipynb #713db947
+@dataclass(frozen=True)
+class PlayOptions:
+    "Which probes are played on, how often, and for how long"
+
+    rollouts: int = 16  # plays from each state; 0: none
+    labelled_rollouts: int = 2  # at most this many for agents that read hidden states; 0: these don't play
+    max_steps: int = 100  # of each play
+    bases: int = 8  # how many of those from play
+    seed: int = 0
+    suites: tuple[str, ...] = ()  # names; empty: all but the factorials
 
 # %% ../../nbs/probing/job.ipynb #6e571650
 def branch_part(
     plan: ProbePlan,
     labellers: Mapping[str, Labeller],
-    rollouts: int,  # plays from each state, at least 2
-    max_steps: int,  # of each play
-    bases: int,  # how many of those from play
-    seed: int = 0,
-) -> Part:
+    options: PlayOptions = PlayOptions(),
+) -> Part | None:  # None where none of these suites is asked about
     "A part of the report: whether the mean return of plays from references and strongest levels changes as V does"
     agreements = []
     calibrations = []
     by_suite = []
     figures = {}
     for name, agent in plan.agents.items():
-        probes = _branched(plan, agent, bases)
-        plays = branch(agent, plan.world, [p.state for p in probes], rollouts, max_steps, seed, labellers.get(name))
+        probes = _branched(plan, agent, options)
+        rollouts = min(options.rollouts, options.labelled_rollouts) if agent.spec.hidden_dim else options.rollouts
+        if not probes or not rollouts:
+            continue
+        plays = branch(
+            agent, plan.world, [p.state for p in probes], rollouts, options.max_steps, options.seed, labellers.get(name)
+        )
         change = _changes_of_probes(plays, probes)
         agreements.append({"agent": name, **agreement(change, plays)})
         calibrations.append({"agent": name, **calibration(plays)})
-        by_suite.append(_changes_by_suite(change, probes).assign(agent=name))
+        by_suite.append(suite_effects(change).assign(agent=name))
         figures[f"branch_{file_name(name)}"] = _branch_figure(plays, change, name)
-    columns = ["agent", "suite", "bases", "dV", "dMC", "significant"]
-    tables = {"branch": pd.DataFrame(agreements), "branch_suites": pd.concat(by_suite)[columns]}
+    if not by_suite:
+        return None
+    suite_table = pd.concat(by_suite, ignore_index=True)
+    suite_table.insert(0, "agent", suite_table.pop("agent"))
+    tables = {"branch": pd.DataFrame(agreements), "branch_suites": suite_table}
     text = (
-        f"{rollouts} plays of at most {max_steps} steps from each reference and strongest level; V replaces what "
-        "would follow a cut. dMC: mean change of the return of the plays, by suite."
+        f"{options.rollouts} plays ({options.labelled_rollouts} of agents that read hidden states) of at most "
+        f"{options.max_steps} steps from each reference and strongest level; V replaces what "
+        "would follow a cut. dMC: mean change of the return of the plays, by suite; played: of the rewards before the "
+        "cut alone, which decide the direction (game). Excess: dV less dMC. Intervals are for all suites together."
     )
     shown_tables = [tables["branch"], pd.DataFrame(calibrations), tables["branch_suites"]]
     return Part(Section("Is V right?", text, list(figures.values()), shown_tables), figures, tables)
 
 # %% ../../nbs/probing/job.ipynb #335936ef
-def _branched(plan: ProbePlan, agent: Agent, bases: int) -> list[Probe]:
-    "The probes that are played on: references and strongest levels on the first bases from play"
-    all_suites = not agent.recipe or plan.language_suites is None
-    first_bases = [p for p in plan.probes if p.kind == "real" and p.base < bases]
-    selection = [p for p in first_bases if all_suites or p.suite in plan.language_suites]
-    return [p for p in selection if p.level in (None, plan.strongest[p.suite])]
-
-# %% ../../nbs/probing/job.ipynb #39ec4a31
-def _changes_by_suite(change: pd.DataFrame, probes: Sequence[Probe]) -> pd.DataFrame:
-    "Mean changes of V and of the return of the plays over the bases of each suite"
-    groups = change.assign(suite=[probes[i].suite for i in change["state"]]).groupby("suite", sort=False)
-    means = {
-        "bases": ("dV", "size"),
-        "dV": ("dV", "mean"),
-        "dMC": ("dMC", "mean"),
-        "significant": ("significant", "sum"),
-    }
-    return groups.agg(**means).reset_index()
+def _branched(plan: ProbePlan, agent: Agent, options: PlayOptions) -> list[Probe]:
+    "The probes that are played on: references and strongest levels of these suites on the first bases from play"
+    single = {s.name for s in plan.suites if not isinstance(s, Factorial)} - {IRRELEVANT.name}
+    selection = set(options.suites) or single
+    if agent.recipe and plan.language_suites is not None:
+        selection &= plan.language_suites
+    probes = [p for p in plan.probes if p.kind == "real" and p.base < options.bases and p.suite in selection]
+    return [p for p in probes if p.level in (None, plan.strongest[p.suite])]
 
 # %% ../../nbs/probing/job.ipynb #4605c605
 def _branch_figure(plays, change: pd.DataFrame, name: str) -> plt.Figure:

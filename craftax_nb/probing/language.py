@@ -20,14 +20,16 @@ from ..lm.labeller import Labeller
 from ..lm.prompt import observation_texts
 from ..nets.agent import Agent
 from ..play.questions import check_labeller
+from .catalogue import IRRELEVANT
 from .edits import Edit, edited, put_ahead, set_to
+from .suites import expand
 from .values import hidden_states_of, values_and_logits
 from ..world.edits import EditError
 
 # %% auto #0
-__all__ = ['CHANGES', 'GARBAGE', 'COW_TILES', 'TEXT_ONLY', 'OBSERVATION_ONLY', 'TRUE_CHANGE', 'SWAPPED', 'HOW', 'ALL_CHANGES',
-           'Change', 'shuffled_words', 'edited_states', 'moved_cows', 'reordered_sentences', 'text_effects',
-           'language_table', 'plot_language']
+__all__ = ['CHANGES', 'GARBAGE', 'TEXT_ONLY', 'OBSERVATION_ONLY', 'TRUE_CHANGE', 'SWAPPED', 'HOW', 'ALL_CHANGES', 'Change',
+           'shuffled_words', 'edited_states', 'moved_cows', 'reordered_sentences', 'text_effects', 'language_table',
+           'plot_language']
 
 # %% ../../nbs/probing/language.ipynb #54eb3d26
 @dataclass(frozen=True)
@@ -76,25 +78,15 @@ def edited_states(
     return np.array(rows, int), np.array(out, np.uint8).reshape(len(rows), codes.shape[1])
 
 # %% ../../nbs/probing/language.ipynb #36104d40
-COW_TILES = (2, 4)  # how far a cow is before and after it is moved
-
-
 def moved_cows(
     codes: np.ndarray,  # (n, width) uint8
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # (m,) rows of the states that allow it, their codes before and after
-    "The states with a cow, and with the same cow two tiles further away"
-    rows = []
-    out = []
-    for i, code in enumerate(codes):
-        for side in ("left", "right"):
-            try:
-                out.append([edited(code, (put_ahead("cow", tiles),), side) for tiles in COW_TILES])
-                rows.append(i)
-                break
-            except EditError:
-                continue
-    near, far = np.array(out, np.uint8).reshape(len(rows), 2, codes.shape[1]).swapaxes(0, 1)
-    return np.array(rows, int), near, far
+    "The states with a cow as the only creature, and with the same cow two tiles further away"
+    pairs = {
+        i: [probe.state for probe in probes] for i, code in enumerate(codes) if (probes := expand(IRRELEVANT, code))
+    }
+    near, far = np.array(list(pairs.values()), np.uint8).reshape(len(pairs), 2, codes.shape[1]).swapaxes(0, 1)
+    return np.array(list(pairs), int), near, far
 
 # %% ../../nbs/probing/language.ipynb #25497e11
 def reordered_sentences(

@@ -15,13 +15,13 @@ from ..evaluation.agents import common_world
 from ..nets.agent import Agent, check_have_values, random_agent
 from ..play.episodes import sample_states
 from .bases import find_states
-from .catalogue import saved_probes, suites
+from .catalogue import IRRELEVANT, saved_probes, suites
 from .suites import Probe, Suite, expand_all
 from ..runs.files import show_path
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['ProbePlan', 'DataBases', 'plan_probes', 'with_probes', 'probes_on']
+__all__ = ['ProbePlan', 'DataBases', 'plan_probes', 'played_suites', 'with_probes', 'probes_on']
 
 # %% ../../nbs/probing/plan.ipynb #e4cbb84a
 @dataclass(frozen=True, eq=False)
@@ -74,10 +74,10 @@ def plan_probes(
     "Loads suites, data and saved states; ValueError, one sentence, where they don't fit together"
     env_name = common_world(agents).env_name
     check_have_values(agents.values())
-    selection = suites(env_name, suite_names)
+    selection = (*suites(env_name, suite_names), IRRELEVANT)
     language_suites = None
     if labelled_suites != "all":
-        language_suites = frozenset([s.name for s in suites(env_name, labelled_suites)] + ["saved"])
+        language_suites = frozenset([s.name for s in suites(env_name, labelled_suites)] + ["saved", IRRELEVANT.name])
     plan = ProbePlan(agents, selection, language_suites)
     if data_bases.data:
         dataset = _dataset_of_game(data_bases.data, env_name)
@@ -87,6 +87,22 @@ def plan_probes(
         suite, probes = saved_probes(saved, env_name)
         plan = replace(plan, suites=(*selection, suite), saved=tuple(probes))
     return plan
+
+# %% ../../nbs/probing/plan.ipynb #f59ce8ed
+def played_suites(
+    plan: ProbePlan,
+    names: str,  # as `probing.catalogue.suites` takes them; "all": all but the factorials
+) -> tuple[str, ...]:  # empty: all but the factorials
+    "The suites that are played on; ValueError where none of them is a suite of the plan"
+    if names == "all":
+        return ()
+    there = [suite.name for suite in plan.suites if suite is not IRRELEVANT]
+    selection = tuple(s.name for s in suites(plan.world.env_name, names) if s.name in there)
+    if not selection:
+        raise ValueError(
+            f"rollout_suites is {names!r}, of which none is asked about: expected some of {', '.join(there)}"
+        )
+    return selection
 
 # %% ../../nbs/probing/plan.ipynb #758bcaac
 def _base_player(plan: ProbePlan, base_policy: str) -> tuple[str, Agent]:

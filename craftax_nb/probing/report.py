@@ -227,11 +227,11 @@ REPORT_PAGE = """<!doctype html><html lang=en><meta charset=utf-8>
 
 # %% ../../nbs/probing/report.ipynb #e44d1819
 def _tables(section: Section) -> Markup:
-    "The tables of a section as HTML, in which yes and no are coloured"
+    "The tables of a section as HTML, in which yes, no, right and wrong are coloured"
     options = {"float_format": lambda x: f"{x:.3g}", "na_rep": "", "justify": "left"}
     page = Markup("").join(stacked_html(table, **options) for table in section.tables if len(table))
-    for word in ("yes", "no"):
-        page = Markup(str(page).replace(f">{word}</td>", f' class="{word}">{word}</td>'))
+    for word, style in {"yes": "yes", "right": "yes", "no": "no", "wrong": "no"}.items():
+        page = Markup(str(page).replace(f">{word}</td>", f' class="{style}">{word}</td>'))
     return page
 
 # %% ../../nbs/probing/report.ipynb #4422bc55

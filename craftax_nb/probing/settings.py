@@ -74,13 +74,19 @@ class ProbeSettings(ProbeData):
     "The parameters of probe_values"
 
     rollouts: int = parameter(
-        0,
-        "plays from each state, to compare V with what follows; 0: none (32 take minutes)",
+        16, "plays from each state, which decide whether V is right; 0: none", Range(2, 1e5, besides=(0,)), debug=2
+    )
+    labelled_rollouts: int = parameter(
+        2,
+        "at most this many for agents that read hidden states; 0: none",
         Range(2, 1e5, besides=(0,)),
     )
-    rollout_steps: int = parameter(200, "at most this many steps each", Range(1, 1e5))
+    rollout_steps: int = parameter(100, "at most this many steps each", Range(1, 1e5), debug=5)
     rollout_bases: int = parameter(
-        8, "bases from play that are played on, at the reference and the strongest level", Range(1, 1e5)
+        8, "bases from play that are played on, at the reference and the strongest level", Range(1, 1e5), debug=2
+    )
+    rollout_suites: str = parameter(
+        "all", 'of these suites, 6 s of CPU each; names as in suites; "all": all but the factorials'
     )
     language_states: int = parameter(
         8,

@@ -233,7 +233,7 @@ def _probe_stage(study: StudyPlan) -> Sweep:
     agents = agents_of(study, setting)
     names = [agents[arm][0] for arm in PROBED if arm in agents]
     small = {"bases": 8, "num_seeds": 0, "rollouts": 8, "rollout_steps": 100, "rollout_bases": 4}
-    small |= {"labelled_suites": "zombie,arrow,health,energy,diamond"}
+    small |= {"labelled_rollouts": 8, "labelled_suites": "zombie,arrow,health,energy,diamond"}
     values = {"checkpoint": ",".join(names), "data": study.size.data} | ({} if study.name == "debug" else small)
     return _sweep(study, "probe_values", {f"probe-{setting}": values})
 
