@@ -38,8 +38,8 @@ def _with_updates(run: DreamerRun) -> DreamerRun:
         return run
     least = run.batch * run.length / (run.num_rollouts * run.per_rollout)
     raise ValueError(
-        f"train_ratio is {run.train_ratio:g}, which makes no update in {run.steps} steps with batch_size {run.batch} and "
-        f"window {run.length}, expected at least {least:.3g}"
+        f"train_ratio is {run.train_ratio:g}, which makes no update in {run.steps} steps with batch_size "
+        f"{run.batch} and window {run.length}, expected at least {least:.3g}"
     )
 
 # %% ../../nbs/worldmodel/job.ipynb #5be6d97d
