@@ -227,9 +227,9 @@ def _table_warnings(table: pd.DataFrame, max_steps: int) -> list[str]:  # Markdo
     warnings = []
     few = [f"{name} ({n})" for name, n in table["episodes"].items() if too_few(n)]
     if few:
-        warnings.append(f"**Too few episodes to rank: {', '.join(few)}.**")
+        warnings.append(f"Too few episodes to rank: {', '.join(few)}.")
     if warning := caveat(table["episodes"].min()):
-        warnings.append(f"**{warning}**")
+        warnings.append(warning)
     most_cut = table["cut"].max()
     if most_cut > 0.05:
         cut = f"{most_cut:.0%} of an agent's episodes were cut at {max_steps} steps"

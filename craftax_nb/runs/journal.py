@@ -13,6 +13,7 @@ from pathlib import Path
 
 from .effects import too_few
 from .files import project_root, show_path, write_text
+from .markup import as_markdown
 from .records import RunParams, RunStatus
 
 # %% ../../nbs/runs/journal.ipynb #c5ff98d7
@@ -49,16 +50,23 @@ def changed_params(run: RunParams) -> dict:
     return {k: v for k, v in params.items() if k not in run.defaults or run.defaults[k] != v}
 
 # %% ../../nbs/runs/journal.ipynb #29e23182
+def _one_line(text) -> str:
+    "A name or a conclusion as it is shown in the journal: one line, without Markdown or HTML of its own"
+    return as_markdown(" ".join(str(text).split()))
+
+
 def entry(run_dir: Path) -> str:
     "The journal's entry of a finished run"
     run = RunParams.read(run_dir / "params.json")
     status = RunStatus.read(run_dir / "status.json")
     minute = datetime.datetime.fromtimestamp(status.time, datetime.UTC).strftime("%Y-%m-%d %H:%M")
     changes = ", ".join(f"{k}={v!r}" for k, v in changed_params(run).items())
-    wandb = f", W&B {status.wandb}" if status.wandb else ""
-    origin = f"{run.job} ({changes or 'defaults'}), revision {run.git or 'unknown'}{wandb}"
-    numbers = [f"- {k}: {format_number(v)}" for k, v in status.summary.items() if v is not None]
-    heading = f"## {minute} UTC · {show_path(run_dir)}"
+    wandb = f", W&B {_one_line(status.wandb)}" if status.wandb else ""
+    parameters = _one_line(changes or "defaults")
+    origin = f"{_one_line(run.job)} ({parameters}), revision {_one_line(run.git or 'unknown')}{wandb}"
+    text = lambda v: _one_line(v) if isinstance(v, str) else format_number(v)
+    numbers = [f"- {_one_line(k)}: {text(v)}" for k, v in status.summary.items() if v is not None]
+    heading = f"## {minute} UTC · {_one_line(show_path(run_dir))}"
     return "\n".join([heading, "", f"{origin}, {status.seconds:.0f} s.", "", *numbers]).rstrip() + "\n"
 
 # %% ../../nbs/runs/journal.ipynb #c4db9f2f
