@@ -31,6 +31,17 @@ def hidden_parameters(
     when = (settings.num_envs, settings.num_steps, cadence, settings.hidden_dropout)
     return reads, hidden_settings(*when, hidden.history)
 
+# %% ../../nbs/worldmodel/job.ipynb #2e3a0de9
+def _with_updates(run: DreamerRun) -> DreamerRun:
+    "The settings; ValueError where the whole run would make no update"
+    if run.updates_after(run.num_rollouts) >= 1:
+        return run
+    least = run.batch * run.length / (run.num_rollouts * run.per_rollout)
+    raise ValueError(
+        f"train_ratio is {run.train_ratio:g}, which makes no update in {run.steps} steps with batch_size "
+        f"{run.batch} and window {run.length}, expected at least {least:.3g}"
+    )
+
 # %% ../../nbs/worldmodel/job.ipynb #5be6d97d
 def dreamer_settings(
     run: Run,  # of train_dreamer
@@ -46,7 +57,7 @@ def dreamer_settings(
     reads["extras"] = settings.extras
     try:
         what = (settings.env_name, settings.size, settings.steps)
-        return make_dreamer_run(*what, learning, reads, hidden=asks, **sizes)
+        return _with_updates(make_dreamer_run(*what, learning, reads, hidden=asks, **sizes))
     except ValueError as e:
         raise ParameterError(f"train_dreamer: {e}") from None
 

@@ -90,12 +90,6 @@ def _check_sizes(run: DreamerRun) -> None:
     if run.steps < run.per_rollout:
         least = f"at least one rollout of {run.num_envs} environments x {run.rollout} steps"
         raise ValueError(f"steps is {run.steps}, expected {least}")
-    if run.updates_after(run.num_rollouts) < 1:
-        least = run.batch * run.length / (run.num_rollouts * run.per_rollout)
-        raise ValueError(
-            f"train_ratio is {run.train_ratio:g}, which makes no update in {run.steps} steps with batch_size "
-            f"{run.batch} and window {run.length}, expected at least {least:.3g}"
-        )
     if run.dreamer.imagine_from > run.length:
         most = f"at most the {run.length} rows of a sequence"
         raise ValueError(f"imagine_from is {run.dreamer.imagine_from}, expected {most}")
