@@ -43,7 +43,7 @@ from .records import MetricsLine, RunParams, RunStatus, append_line, read_lines
 from .same_run import changes_sentence, check_same
 from .secrets import hide_secrets, password_in
 from .settings import JobSettings
-from .tracking import Mirror, load_env
+from .tracking import Mirror, load_env, tracking_name
 
 # %% ../../nbs/runs/run.ipynb #10680c57
 def read_status(
@@ -302,7 +302,8 @@ def save_files(self: Run, kind: str, files: list[Path], step: int = 0) -> None:
     "Mirrors files, which no job changes later, to W&B as the artifact <kind>-<run> of type <kind>"
     if self.mirror:
         by_name = {path.name: path for path in files}
-        self.mirror.artifact(f"{kind}-{self.id}", by_name, ["latest", f"run-{self.id}"], step)
+        name = tracking_name(self.id)
+        self.mirror.artifact(f"{kind}-{name}", by_name, ["latest", f"run-{name}"], step)
 
 # %% ../../nbs/runs/run.ipynb #cb47e5fe
 @patch
