@@ -228,7 +228,8 @@ def run_chain(
 ) -> list[Path]:  # the executed notebooks
     "Runs the steps that are not done; at the first that fails stops the others and raises StepFailed (exit code 1)"
     chain = Chain(steps, resolve(folder), fresh)
-    (chain.folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    chain.folder.mkdir(0o700, parents=True, exist_ok=True)
+    (chain.folder / "notebooks").mkdir(0o700, exist_ok=True)
     with ThreadPoolExecutor(at_once) as pool:
         try:
             for n, step in enumerate(steps):

@@ -170,6 +170,6 @@ def start(
     try:
         run = Run.open(self.name, settings, self.defaults(), show_path(ran))
     except RunError as e:
-        raise ParameterError(f"{self.name}: run_dir: {e}") from None
+        raise ParameterError(f"{self.name}: run_dir: {str(e).removeprefix('run_dir: ')}") from None
     self.started = True
     return run

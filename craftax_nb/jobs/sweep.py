@@ -161,7 +161,7 @@ def sweep(
 # %% ../../nbs/jobs/sweep.ipynb #a838ffdc
 def next_output(folder: Path) -> Path:
     "The path for the next attempt's executed notebook"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(0o700, parents=True, exist_ok=True)  # as a job's own: others don't look into it
     matches = [re.fullmatch(r"notebook\.try(\d+)\.ipynb", p.name) for p in folder.iterdir()]
     return folder / f"notebook.try{max((int(m[1]) for m in matches if m), default=-1) + 1}.ipynb"
 
@@ -187,7 +187,7 @@ def write(self: Sweep) -> tuple[Path, list[str]]:  # the tasks' folder, the comm
     texts = [yaml.safe_dump(params, sort_keys=False) for params in values]
     name = f"{Path(self.notebook).stem}-{short_hash(*texts)[:8]}"  # of all that is in the files: they never change
     tasks = self.folders[0].parent / "sweeps" / name
-    tasks.mkdir(parents=True, exist_ok=True)
+    tasks.mkdir(0o700, parents=True, exist_ok=True)
     for i in todo:
         file = f"{self.folders[i].name}.yaml"
         if not (tasks / file).exists():

@@ -63,13 +63,13 @@ class OpenAIEngine:
     ):
         import openai
 
-        from craftax_nb.runs.web import BoundedTransport, proxy_of
+        from craftax_nb.runs.web import BoundedTransport, checked_address, proxy_of
 
-        url = (url if "://" in url else f"http://{url}").rstrip("/")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise EngineError(f"engine_url is {url!r}, expected an address such as http://node17:8000")
-        self.url = url if parts.path else f"{url}/v1"
+        try:
+            url = checked_address("engine_url", url, "http://node17:8000")
+        except ValueError as e:
+            raise EngineError(str(e)) from None
+        self.url = url if urlsplit(url).path else f"{url}/v1"
         self.timeout = timeout
         self.retries = retries
         self.transport = BoundedTransport(timeout, proxy=proxy_of(self.url))

@@ -57,6 +57,8 @@ def named_recipe(
 ) -> tuple[Recipe, tuple[np.ndarray, np.ndarray] | None]:  # recipe; mean and deviation of labels, None without labels
     """The recipe that the parameter describes: by a recipe's file, a folder of labels, or a model with fields.
     ParameterError, one sentence, where it is none of these"""
+    if not name.split():
+        raise ParameterError(f"hidden_states is {name!r}, expected a model, a recipe.json or a run of label")
     path = resolve(name.split()[0])
     try:
         if path.is_file():

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import craftax_nb
 from .files import project_root, show_path
+from .markup import as_one_line
 from .secrets import hide_secrets
 
 # %% ../../nbs/runs/errors.ipynb #b649fdae
@@ -89,6 +90,7 @@ def sentence(
 ) -> str:  # "" for a fault of the program
     "The error as a sentence, if it is one that a person can do something about"
     text = hide_secrets(str(error).strip())
+    text = as_one_line(text) if type(error).__module__.startswith("craftax_nb.") else text
     if isinstance(error, ConnectionError | TimeoutError | socket.gaierror):
         return f"no connection ({text or type(error).__name__}); look whether the server is up, and its address"
     if type(error).__module__.startswith("craftax_nb."):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .effects import too_few
 from .files import project_root, show_path, write_text
-from .markup import as_markdown
+from .markup import as_markdown, as_one_line
 from .records import RunParams, RunStatus
 
 # %% ../../nbs/runs/journal.ipynb #c5ff98d7
@@ -52,7 +52,7 @@ def changed_params(run: RunParams) -> dict:
 # %% ../../nbs/runs/journal.ipynb #29e23182
 def _one_line(text) -> str:
     "A name or a conclusion as it is shown in the journal: one line, without Markdown or HTML of its own"
-    return as_markdown(" ".join(str(text).split()))
+    return as_markdown(as_one_line(text))
 
 
 def entry(run_dir: Path) -> str:

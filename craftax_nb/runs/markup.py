@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 # %% auto #0
-__all__ = ['VOID', 'RAW_CONTENT', 'STACKED_STYLE', 'NARROW', 'tag', 'frame_html', 'stacked_html', 'as_markdown']
+__all__ = ['VOID', 'RAW_CONTENT', 'STACKED_STYLE', 'NARROW', 'LONGEST_WORD', 'tag', 'frame_html', 'stacked_html', 'as_markdown',
+           'as_one_line']
 
 # %% ../../nbs/runs/markup.ipynb #67f3bee6
 VOID = ("img", "meta")  # elements without an end
@@ -76,3 +77,12 @@ def stacked_html(
 def as_markdown(text) -> str:
     "Text as it has to stand in Markdown to be shown as it is, without HTML, links, code or formulas of its own"
     return re.sub(r"[\\`\[\]|$*]", r"\\\g<0>", str(escape(str(text))).replace("&#39;", "'").replace("&#34;", '"'))
+
+# %% ../../nbs/runs/markup.ipynb #f7e26a3c
+LONGEST_WORD = 300  # letters of a word in a message
+
+
+def as_one_line(text) -> str:
+    "Text on one line, in which words that are too long lose their middle"
+    shorten = lambda word: word if len(word) <= LONGEST_WORD else f"{word[:80]}…{word[-20:]} ({len(word):,} letters)"
+    return " ".join(map(shorten, str(text).split()))

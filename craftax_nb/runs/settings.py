@@ -21,6 +21,8 @@ from typing import ClassVar
 from fastcore.basics import patch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from .markup import as_one_line
+
 # %% ../../nbs/runs/settings.ipynb #cf6d7871
 @dataclass(frozen=True)
 class Range:
@@ -144,6 +146,9 @@ def value_problem(
 # %% ../../nbs/runs/settings.ipynb #a18aa88a
 class ParameterError(ValueError):
     "A parameter that the job doesn't have or can't use; notebooks show its message without a traceback"
+
+    def __init__(self, message: str = ""):
+        super().__init__(as_one_line(message))
 
     def _render_traceback_(self):
         return [f"ParameterError: {self}"]

@@ -5,6 +5,7 @@
 # %% ../../nbs/runs/web.ipynb #f11a819f
 from __future__ import annotations
 
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import httpcore2
 import httpx2
 
 # %% auto #0
-__all__ = ['BoundedTransport', 'proxy_of']
+__all__ = ['BoundedTransport', 'checked_address', 'proxy_of']
 
 # %% ../../nbs/runs/web.ipynb #7a57cbc7
 class _Allowance(threading.local):
@@ -105,6 +106,24 @@ class BoundedTransport(httpx2.HTTPTransport):
             yield
         finally:
             del self._allowance.max_bytes
+
+# %% ../../nbs/runs/web.ipynb #3bca9969
+def checked_address(
+    name: str,  # of the parameter, for the message
+    value: str,  # http:// where it names no scheme
+    example: str,
+) -> str:
+    "The address without a slash at its end; ValueError, one sentence, for one that can't be one over HTTP"
+    url = (value if "://" in value else f"http://{value}").rstrip("/")
+    try:
+        parts = urlsplit(url)
+        right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)
+        problem = "" if right else "it is no address over HTTP"
+    except ValueError as e:  # an unclosed bracket, or a port above 65535
+        problem = str(e)
+    if problem:
+        raise ValueError(f"{name} is {value[:100]!r}, expected an address such as {example} ({problem})")
+    return url
 
 # %% ../../nbs/runs/web.ipynb #5f7e5b1b
 def proxy_of(

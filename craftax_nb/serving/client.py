@@ -65,6 +65,16 @@ class ClientOptions:
     remember: int = 20_000  # states whose vectors are remembered, those asked for last
     batch: int = 64  # most states a request
 
+# %% ../../nbs/serving/client.ipynb #36e6090f
+def _server_address(url: str) -> str:
+    "The address of a label server; ServerError, one sentence, for one that can't be"
+    from craftax_nb.runs.web import checked_address
+
+    try:
+        return checked_address("label server", url, "http://node17:5000")
+    except ValueError as e:
+        raise ServerError(str(e)) from None
+
 # %% ../../nbs/serving/client.ipynb #8748bd7d
 class RemoteLabeller(Labeller):
     "Called with codes, returns their hidden states, which it gets from a label server"
@@ -80,9 +90,7 @@ class RemoteLabeller(Labeller):
     ):
         self.report = report
         self.options = options
-        self.url = (url if "://" in url else f"http://{url}").rstrip("/")
-        if not self.url.startswith(("http://", "https://")):
-            raise ServerError(f"label server is {url!r}, expected an address such as http://node17:5000")
+        self.url = _server_address(url)
         self._http, self._transport = _http_client(self.url, options.timeout, read_token(token_file))
         self.computed = 0  # states that the server was asked for
         self.accept_unrecorded_words = accept_unrecorded_words
