@@ -62,14 +62,15 @@ class Recipe:
         "The fields by name, as JSON can hold them"
         return dataclasses.asdict(self)
 
-    @classmethod
-    def load(cls, path: str | Path) -> "Recipe":
-        "The recipe in a file that `save` wrote; RecipeError, one sentence, for another file"
-        try:
-            fields = read_json(path)
-        except ValueError as e:
-            raise RecipeError(f"{path} is no recipe ({e}); give the recipe.json of a run of label") from None
-        return recipe_from_dict(fields)
+# %% ../../nbs/lm/recipe.ipynb #0ead6e10
+@patch(cls_method=True)
+def load(cls: Recipe, path: str | Path) -> Recipe:
+    "The recipe in a file that `save` wrote; RecipeError, one sentence, for another file"
+    try:
+        fields = read_json(path)
+    except ValueError as e:
+        raise RecipeError(f"{path} is no recipe ({e}); give the recipe.json of a run of label") from None
+    return recipe_from_dict(fields)
 
 # %% ../../nbs/lm/recipe.ipynb #d9bd45fe
 # Fields that older files lack: at these values they are left out of the hash, so that it is what it was.
