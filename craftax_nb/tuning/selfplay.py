@@ -267,13 +267,13 @@ def plot_selfplay(
     return fig
 
 # %% ../../nbs/tuning/selfplay.ipynb #99cc9aa1
-BLOCK = 10  # rounds whose mean counts as one: neighbouring rounds are alike
+BLOCK = 25  # rounds whose mean counts as one: neighbouring rounds are alike
 LEAST_BLOCKS = 4
 
 
 def learnability_gain(
     metrics: pd.DataFrame,  # of `read_metrics`
-    last: int = 50,  # rounds, from the end
+    last: int = 100,  # rounds, from the end
 ) -> Effect:
     "How much more learnable the proposer's problems were than all kinds alike, by the rounds' own shares, in blocks"
     gain = metrics.get("round_gain", pd.Series(dtype=float)).tail(last).dropna().to_numpy()
@@ -283,7 +283,7 @@ def learnability_gain(
     return Effect(*group_interval(gain, blocks), len(gain) // BLOCK, LEAST_BLOCKS)
 
 # %% ../../nbs/tuning/selfplay.ipynb #ff297834
-def selfplay_conclusion(metrics: pd.DataFrame, last: int = 50) -> str:
+def selfplay_conclusion(metrics: pd.DataFrame, last: int = 100) -> str:
     "What the last rounds showed, in a sentence"
     end = metrics.tail(last)
     better = "the proposer finds problems that teach more than random ones do"
