@@ -2,6 +2,8 @@
 
 Arguments name notebooks; without them, those that nbdev skips (`skip_exec: true`) are not executed.
 Cells flagged `slow` or `service` run only if tagged themselves. `--check` executes nothing and lists what is wrong.
+`make test` compares the stored texts with those of its own run (`stale`). A cell whose numbers differ from run to run,
+as times do, has the tag `varies` too: its words alone are compared.
 """
 
 import base64
@@ -12,16 +14,18 @@ import re
 import sys
 from pathlib import Path
 
-import nbformat
-from nbclient import NotebookClient
 from notebooks import find_notebooks
-from PIL import Image
 
 LIMIT = 100_000  # characters of stored outputs in one notebook
 KEPT = ("text/plain", "text/html", "text/markdown", "image/png", "image/jpeg", "image/svg+xml")
 MACHINE_PATH = re.compile(r"(?<![\w.:/<-])/(?:home|root|tmp|work|Users|mnt|var|usr|opt|private|scratch)/\S*")
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in `<Figure at 0x7f...>`; nbdev_clean drops it too
 FLAG = re.compile(r"^#\| *(slow|service|eval: *false)", re.MULTILINE)
+COMPARED = ("text/html", "text/markdown", "text/plain")  # the first of them that an output has
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+ROUNDING = (
+    0.02  # by which a number with a decimal point may differ, as processors round differently; or by a last digit
+)
 
 
 def is_figure(cell: dict) -> bool:
@@ -31,6 +35,8 @@ def is_figure(cell: dict) -> bool:
 
 def small_png(data: str) -> str:
     "A PNG in base64 with at most 256 colours, if that is smaller"
+    from PIL import Image
+
     image = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA")
     page, buffer = Image.new("RGB", image.size, "white"), io.BytesIO()
     page.paste(image, mask=image)
@@ -54,6 +60,9 @@ def stored(output: dict) -> dict | None:
 
 def execute(path: Path) -> dict[str, list]:
     "Runs a notebook as Jupyter does; the outputs of its cells tagged `figure`, by the cells' ids"
+    import nbformat
+    from nbclient import NotebookClient
+
     os.environ.pop("MPLBACKEND", None)
     os.environ |= {"JAX_PLATFORMS": "cpu", "OMP_NUM_THREADS": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
     notebook = nbformat.read(path, as_version=4)
@@ -100,6 +109,42 @@ def machine_paths(output: dict) -> list[str]:
     "Absolute paths in an output's texts"
     texts = [v for k, v in output.get("data", {}).items() if not k.startswith("image/")]
     return MACHINE_PATH.findall("\n".join("".join(t) for t in [*texts, output.get("text", "")]))
+
+
+def texts(outputs: list[dict]) -> list[str]:
+    "What is compared of a cell's outputs: all that it prints, and each table, text or value; pictures aren't"
+    printed = ["".join(o["text"]) for o in outputs if o["output_type"] == "stream" and o["name"] == "stdout"]
+    several = [
+        o["data"] for o in outputs if not any(kind.startswith("image/") for kind in o.get("data", {"image/": ""}))
+    ]
+    shown = [next(("".join(data[kind]) for kind in COMPARED if kind in data), "") for data in several]
+    return [ADDRESS.sub("", text).strip() for text in ("".join(printed), *shown) if text.strip()]
+
+
+def is_close(number: str, other: str) -> bool:
+    "Whether two numbers are equal, or, with a decimal point, nearly"
+    if "." not in number + other:
+        return number == other
+    digits = len(number.partition("e")[0].partition(".")[2])
+    a, b = float(number), float(other)
+    return abs(a - b) <= max(ROUNDING * max(abs(a), abs(b)), 1.001 * 10.0**-digits)
+
+
+def is_same(text: str, other: str, varies: bool = False) -> bool:
+    "Whether two outputs have the same words, and the same numbers unless these vary from run to run"
+    if NUMBER.sub("0", text).split() != NUMBER.sub("0", other).split():
+        return False
+    return varies or all(map(is_close, NUMBER.findall(text), NUMBER.findall(other)))
+
+
+def stale(cell: dict, outputs: list[dict]) -> str:
+    "What is wrong with a figure, given the outputs of a run: a sentence, or nothing"
+    kept, new = texts(cell["outputs"]), texts(outputs)
+    varies = "varies" in cell["metadata"]["tags"]
+    if len(kept) == len(new) and all(is_same(*pair, varies) for pair in zip(kept, new)):
+        return ""
+    before, after = next(((a, b) for a, b in zip(kept, new) if not is_same(a, b, varies)), (kept, new))
+    return f"cell {cell['id']} keeps another output than it has now: make figures\n  {before!s:.300}\n  {after!s:.300}"
 
 
 def main(names: list[str], check: bool) -> int:

@@ -236,18 +236,42 @@ def lower_in_one_context():
     mlir.make_ir_context = context_of_thread
 
 
+def compare_figures():
+    """Has each cell with a stored output compare it with that of its run; the list that problems will be added to.
+
+    A cell that ends with a semicolon is left out: what it prints is dropped by execnb, which runs the cells.
+    """
+    from execnb.shell import CaptureShell
+    from figures import is_figure, stale
+
+    run_cell, problems = CaptureShell.cell, []
+
+    def run_and_compare(shell, cell, *args, **kwargs):
+        if cell.cell_type != "code" or not is_figure(cell) or cell.source.rstrip().endswith(";"):
+            return run_cell(shell, cell, *args, **kwargs)
+        stored = {name: cell[name] for name in ("id", "metadata", "outputs")}
+        cell["outputs"] = []
+        run_cell(shell, cell, *args, **kwargs)
+        problems.append(stale(stored, cell["outputs"]))
+
+    CaptureShell.cell = run_and_compare
+    return problems
+
+
 def run_notebook(path, flags):
-    "What the command `nbdev_test` does with one notebook; to be called in a child"
+    "What the command `nbdev_test` does with one notebook, and whether its stored outputs are those of now; in a child"
     from nbdev.test import nbdev_test
 
     compare_at_once()
+    problems = compare_figures()
     everything_imported = "jax" in sys.modules
     if everything_imported and flags != "service" and sys.platform == "linux":
         fork_programs()
     sys.argv = [str(BIN / "nbdev_test")]
     sys.path[0] = str(BIN)  # as for that command; so far it was this file's folder
     nbdev_test(path=str(path), flags=flags, n_workers=0)  # exits with 1 where a cell fails
-    return 0
+    print("\n".join(filter(None, problems)))
+    return int(any(problems))
 
 
 def notebook_checks(only, flags, services):
