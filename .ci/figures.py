@@ -7,6 +7,7 @@ as times do, has the tag `varies` too: its words alone are compared.
 """
 
 import base64
+import difflib
 import io
 import json
 import os
@@ -21,11 +22,11 @@ KEPT = ("text/plain", "text/html", "text/markdown", "image/png", "image/jpeg", "
 MACHINE_PATH = re.compile(r"(?<![\w.:/<-])/(?:home|root|tmp|work|Users|mnt|var|usr|opt|private|scratch)/\S*")
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in `<Figure at 0x7f...>`; nbdev_clean drops it too
 FLAG = re.compile(r"^#\| *(slow|service|eval: *false)", re.MULTILINE)
+WIDGET = "application/vnd.jupyter.widget-view+json"
 COMPARED = ("text/html", "text/markdown", "text/plain")  # the first of them that an output has
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-ROUNDING = (
-    0.02  # by which a number with a decimal point may differ, as processors round differently; or by a last digit
-)
+# A number with a decimal point may differ by this share or by a last digit, as processors round differently.
+ROUNDING = 0.02
 
 
 def is_figure(cell: dict) -> bool:
@@ -49,7 +50,7 @@ def stored(output: dict) -> dict | None:
     if output["output_type"] == "stream":
         text = output["text"].splitlines(True)
         return {"name": "stdout", "output_type": "stream", "text": text} if output["name"] == "stdout" else None
-    kept = {k: v for k, v in output["data"].items() if k in KEPT}
+    kept = {k: v for k, v in output["data"].items() if k in KEPT and WIDGET not in output["data"]}
     data = {k: v if k.startswith("image/") else ADDRESS.sub("", v).splitlines(True) for k, v in kept.items()}
     if "image/png" in data:
         data["image/png"] = small_png(data["image/png"])
@@ -143,8 +144,9 @@ def stale(cell: dict, outputs: list[dict]) -> str:
     varies = "varies" in cell["metadata"]["tags"]
     if len(kept) == len(new) and all(is_same(*pair, varies) for pair in zip(kept, new)):
         return ""
-    before, after = next(((a, b) for a, b in zip(kept, new) if not is_same(a, b, varies)), (kept, new))
-    return f"cell {cell['id']} keeps another output than it has now: make figures\n  {before!s:.300}\n  {after!s:.300}"
+    lines = difflib.ndiff(*("\n".join(several).splitlines() for several in (kept, new)))
+    differing = "\n".join(f"  {line:.200}" for line in lines if line[0] in "+-")
+    return f"cell {cell['id']} keeps another output than it has now: make figures\n{differing:.2000}"
 
 
 def main(names: list[str], check: bool) -> int:
