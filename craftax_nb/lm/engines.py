@@ -16,7 +16,7 @@ from fastcore.basics import patch
 from .backends import Decoder, common_beginning
 from .extract import make_backend, resolve_recipe
 from .models import model_folder
-from .prompt import Tokens, chat_text, render, tokenise
+from .prompt import Tokens, chat_text, prompt_ids, render, tokenise
 from .recipe import Recipe
 
 # %% ../../nbs/lm/engines.ipynb #a7999136
@@ -116,8 +116,8 @@ def require_words_only(chats: list[list[dict]]) -> None:
 
 # %% ../../nbs/lm/engines.ipynb #7c9d0eef
 def chat_ids(tokenizer, chat: list[dict]) -> list[int]:
-    "The token ids of a chat, up to and including the template's opening of the answer"
-    return list(tokenizer(chat_text(tokenizer, chat), add_special_tokens=False)["input_ids"])
+    "The token ids of a chat, up to and including the template's opening of the answer; ValueError as `prompt_ids`"
+    return list(prompt_ids(tokenizer, [chat_text(tokenizer, chat)])["input_ids"][0])
 
 # %% ../../nbs/lm/engines.ipynb #6cf7b9d9
 def candidate_ids(tokenizer, candidates: list[str]) -> list[list[int]]:

@@ -23,7 +23,8 @@ from .imagine import Futures, carry_episode, code_errors, episode_sequence, imag
 
 # %% auto #0
 __all__ = ['LONGEST', 'FORESIGHT_TITLES', 'Play', 'along_episode', 'along_play', 'foresee', 'mob_places', 'code_scores',
-           'number_scores', 'foresight_table', 'plot_foresight', 'tile_gain', 'foresight_sentence', 'report_foresight']
+           'number_scores', 'foresight_table', 'plot_foresight', 'mean_gain', 'tile_gain', 'foresight_sentence',
+           'report_foresight']
 
 # %% ../../nbs/worldmodel/foresight.ipynb #53d40b68
 LONGEST = 512  # observations of an episode that are read
@@ -208,6 +209,18 @@ def plot_foresight(
     axes[0, 0].legend(frameon=False, fontsize=8)
     return fig
 
+# %% ../../nbs/worldmodel/foresight.ipynb #2cb37ea3
+def mean_gain(
+    gain: np.ndarray,  # (n, horizon), of the states of one episode after another; NaN where nothing happened
+    episodes: int,  # of n / episodes states each
+) -> Effect:
+    "The mean over episodes, with the interval of Student's t"
+    from scipy.stats import ttest_1samp
+
+    of_episode = np.nanmean(gain.reshape(episodes, -1), 1)
+    ends = ttest_1samp(of_episode, 0).confidence_interval(0.95) if episodes > 1 else (np.nan, np.nan)
+    return Effect(float(of_episode.mean()), *map(float, ends), episodes)
+
 # %% ../../nbs/worldmodel/foresight.ipynb #d9037195
 def tile_gain(
     futures: Futures,  # of `foresee`
@@ -215,15 +228,11 @@ def tile_gain(
     episodes: int,  # that it is of
 ) -> Effect:  # in percent of the tiles
     "How many more tiles an agent foresees rightly than one who expects no change, with an interval over episodes"
-    from scipy.stats import ttest_1samp
-
     happened = play.codes[:, None]
     right = lambda predicted: code_errors(predicted, happened)["tiles"].mean(1)  # (n, horizon)
     still = np.broadcast_to(play.now[:, None, None], happened.shape)
     gain = 100 * np.where(play.valid, right(futures.codes) - right(still), np.nan)
-    of_episode = np.nanmean(gain.reshape(episodes, -1), 1)
-    ends = ttest_1samp(of_episode, 0).confidence_interval(0.95) if episodes > 1 else (np.nan, np.nan)
-    return Effect(float(of_episode.mean()), *map(float, ends), episodes)
+    return mean_gain(gain, episodes)
 
 # %% ../../nbs/worldmodel/foresight.ipynb #15f06b50
 def foresight_sentence(
