@@ -36,6 +36,7 @@ class EvaluatedEpisodes(JobSettings):
 
     job = "evaluate"
     often = "checkpoint episodes baseline seed shift prompt server"
+    next_command = "papermill nbs/probe_values.ipynb runs/out.ipynb -p checkpoint {checkpoint}"
     uses_jax = True
     checkpoint: str = parameter(
         "sample/ppo", "a checkpoint, run, W&B artifact or module:Class@weights; several: a,b; comma: '\"a,b\"'"
@@ -114,6 +115,7 @@ class AblatedEpisodes(JobSettings):
 
     job = "ablate"
     often = "checkpoint arms episodes seed other most_labels"
+    next_command = "papermill nbs/probe_values.ipynb runs/out.ipynb -p checkpoint {checkpoint}"
     uses_jax = True
     checkpoint: str = parameter(
         "sample/awr_augmented", "an agent that reads hidden states: a checkpoint or a run folder (its newest)"

@@ -10,14 +10,15 @@ room.
 1. jobs.params: checks of a job's parameters; begin here
 2. jobs.settings: which class holds a job's parameters
 3. jobs.cells: the notebooks' cells of parameters, written from the classes
-4. jobs.engine: papermill runs a job
-5. jobs.chain: jobs that build on one another
-6. jobs.sweep: many runs of one notebook, here or on SLURM
-7. jobs.rerun: run it again and compare
-8. jobs.table: the table of runs
-9. jobs.overview: the few columns that people look at
-10. jobs.differences: the training settings in which compared agents differ
-11. jobs.main: all of it from a terminal
+4. jobs.terminal: what the terminal shows of a job
+5. jobs.engine: papermill runs a job
+6. jobs.chain: jobs that build on one another
+7. jobs.sweep: many runs of one notebook, here or on SLURM
+8. jobs.rerun: run it again and compare
+9. jobs.table: the table of runs
+10. jobs.overview: the few columns that people look at
+11. jobs.differences: the training settings in which compared agents differ
+12. jobs.main: all of it from a terminal
 
 ## Who calls it
 

@@ -31,6 +31,10 @@ class LabelInputs(JobSettings):
 
     job = "label"
     often = "data model text_format layer generated_tokens cadence"
+    next_command = (
+        "papermill nbs/train_awr.ipynb runs/out.ipynb -p data {data} -p augment True "
+        "-p labels {recipe} -p labels_dir {labels_dir}"
+    )
     data: str = DATA
     run_dir: str = RUN_DIR
     accept_unfinished: bool = ACCEPT_UNFINISHED
@@ -163,6 +167,7 @@ class ImportSettings(JobSettings):
 
     job = "import_data"
     often = "source kind num_envs joined craftax_version data"
+    next_command = "papermill nbs/train_awr.ipynb runs/out.ipynb -p data {data}"
     source: str = parameter(
         "", "a folder with the files, or a name: Minari's or a hub's; empty: the bundled sample, as npz"
     )

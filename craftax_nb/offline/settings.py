@@ -116,6 +116,7 @@ class AWRSettings(OfflineSettings):
 
     job = "train_awr"
     often = "data beta augment labels steps seeds"
+    next_command = "papermill nbs/evaluate.ipynb runs/out.ipynb -p checkpoint {run}"
     after = "steps"
     steps: int = parameter(2400, "gradient steps of critic and actor together", STEP_COUNT, debug=40)
     beta: float = parameter(
@@ -135,6 +136,7 @@ class BCSettings(OfflineSettings):
 
     job = "train_bc"
     often = "data best augment labels steps seeds"
+    next_command = "papermill nbs/evaluate.ipynb runs/out.ipynb -p checkpoint {run}"
     after = "steps"
     best: float = parameter(
         1.0, 'share of training episodes, those of the highest return; 0.1: "10 % BC"', Range(1e-3, 1)
@@ -148,6 +150,7 @@ class IQLSettings(OfflineSettings):
 
     job = "train_iql"
     often = "data expectile augment labels steps seeds"
+    next_command = "papermill nbs/evaluate.ipynb runs/out.ipynb -p checkpoint {run}"
     after = "steps"
     beta: float = parameter(
         0.3333, "temperature in units of return (the paper's inverse is 3); large: cloning", Range(1e-6, 1e6)

@@ -30,6 +30,7 @@ class PPORollouts(JobSettings):
 
     job = "train_ppo"
     often = "env_name steps net hidden_states seeds preset"
+    next_command = "papermill nbs/evaluate.ipynb runs/out.ipynb -p checkpoint {run}"
     uses_jax = True
     env_name: str = parameter(
         "Craftax-Symbolic-v1",

@@ -25,6 +25,7 @@ class ProbeBases(JobSettings):
 
     job = "probe_values"
     often = "checkpoint suites bases predicate saved rollouts"
+    next_command = "papermill nbs/inspect.ipynb runs/out.ipynb -p checkpoint {checkpoint}"
     uses_jax = True
     checkpoint: str = parameter(
         "sample/ppo", "a checkpoint, a run, or module:Class@weights; several: a,b; with a comma: '\"a,b\"'"

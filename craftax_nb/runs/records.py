@@ -57,6 +57,7 @@ class RunStatus(FileRecord):
     seconds: float = 0.0
     error: str = ""
     summary: dict = {}  # the results, in a few numbers
+    next_command: str = ""  # what one would do next with them
     failed_reports: dict[str, str] = {}  # name -> error
     notebook_hash: str = ""
     wandb: str = ""

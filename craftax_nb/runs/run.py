@@ -347,13 +347,16 @@ def finish(
 ) -> None:
     "Marks the run finished"
     seconds = time.time() - self.started
-    ran = {"notebook_hash": ran_hash()}
     summary = {k: known_numbers(v) for k, v in summary.items()}
-    _end(self, "finished", seconds=round(seconds, 1), summary=summary, **(ran if ran["notebook_hash"] else {}))
+    command = getattr(self, "settings", JobSettings()).follow_up(summary | {"run": show_path(self.dir)})
+    more = {"notebook_hash": ran_hash(), "next_command": command}
+    _end(self, "finished", seconds=round(seconds, 1), summary=summary, **{k: v for k, v in more.items() if v})
     if not self.debug:
         write_entry(self.dir)
     warning = f"; {self.debug}: these figures mean nothing" if self.debug else ""
     print(f"{self.job} finished in {seconds:.0f} s: {show_path(self.dir)}{warning}")
+    if command:
+        print(f"next: {command}")
 
 # %% ../../nbs/runs/run.ipynb #4bca2b48
 @patch

@@ -11,9 +11,12 @@ __all__ = ['SEED', 'FRACTION', 'STEP_COUNT', 'THREADS', 'DEVICES', 'RUN_DIR', 'P
 import difflib
 import functools
 import math
+import re
+import shlex
 import types
 import typing
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import ClassVar
@@ -21,6 +24,7 @@ from typing import ClassVar
 from fastcore.basics import patch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from .files import runnable
 from .markup import as_one_line
 
 # %% ../../nbs/runs/settings.ipynb #cf6d7871
@@ -161,6 +165,7 @@ class JobSettings(BaseModel):
     job: ClassVar[str] = ""  # the notebook's name
     after: ClassVar[str] = ""  # the field of the base class that the class's own fields come after in the notebook
     often: ClassVar[str] = ""  # names of the parameters that people set, which README lists
+    next_command: ClassVar[str] = ""  # what takes a finished run further; {run} and names of parameters are filled in
     uses_jax: ClassVar[bool] = False  # whether its arrays lie on a GPU where JAX has one
 
     def __init__(self, **values):
@@ -263,6 +268,17 @@ def selection(self: JobSettings, *names: str) -> dict:
 def defaults(cls: JobSettings) -> dict:
     "The defaults by name"
     return {name: cls.model_fields[name].default for name in cls.parameters()}
+
+# %% ../../nbs/runs/settings.ipynb #5e3f5650
+@patch
+def follow_up(
+    self: JobSettings,
+    results: dict,  # name -> value, of a finished run
+) -> str:  # "" for a job whose results no other job takes
+    "The command that takes a run's results further"
+    values = {name: shlex.quote(str(value)) for name, value in (self.to_dict() | results).items()}
+    command = self.next_command.format_map(defaultdict(lambda: "''", values))
+    return runnable(re.sub(r" -p \w+ ''", "", command))
 
 # %% ../../nbs/runs/settings.ipynb #2051645d
 @patch(cls_method=True)

@@ -38,6 +38,7 @@ class GRPOLearning(JobSettings):
 
     job = "train_grpo"
     often = "task model prompt steps lora_rank preset"
+    next_command = "papermill nbs/play_llm.ipynb runs/out.ipynb -p model {run}"
     task: str = parameter("action", ", ".join(TASKS), TASKS)
     model: str = parameter(
         "words", "words: a random one of the task's own words; or smollm2, a hub id, a folder, a tuned run"

@@ -17,6 +17,7 @@ class DreamerPlay(JobSettings):
 
     job = "train_dreamer"
     often = "env_name size train_ratio steps hidden_states preset"
+    next_command = "papermill nbs/evaluate.ipynb runs/out.ipynb -p checkpoint {run}"
     uses_jax = True
     env_name: str = parameter(
         "Craftax-Symbolic-v1",
