@@ -13,13 +13,16 @@ from tabulate import tabulate
 from ..runs.journal import format_number
 
 # %% auto #0
-__all__ = ['MAIN_FIGURES', 'ANY_JOB', 'LEAST_WIDTH', 'main_figure', 'overview', 'column_widths', 'fit_text']
+__all__ = ['MAIN_FIGURES', 'ANY_JOB', 'LEAST_WIDTH', 'main_figure', 'in_short', 'overview', 'column_widths', 'fit_text']
 
 # %% ../../nbs/jobs/overview.ipynb #ba883543
 MAIN_FIGURES = {  # of a job: beginnings of results' names, the first that a run has
     **dict.fromkeys(("train_ppo", "train_dreamer"), ["recent_return", "return"]),
     "label": ["labels"],
     "train_grpo": ["held_reward"],
+    "import_data": ["steps"],
+    "play_llm": ["achievements of"],
+    "study": ["conclusion"],
     "train_selfplay": ["learnability"],
     "evaluate": ["return"],
     "ablate": ["conclusion"],
@@ -34,7 +37,8 @@ def main_figure(
     row: dict,  # column -> value, of the table of runs with intervals in one column
 ) -> str:  # "" where there is none
     "A run's main figure with its name, and with its interval where it has one"
-    results = {re.sub(r"^(final|debug)\.", "", c): x for c, x in row.items() if c.startswith(("final.", "debug."))}
+    kind = "debug." if row.get("debug") and isinstance(row["debug"], str) else "final."  # other runs have the others
+    results = {c.removeprefix(kind): x for c, x in row.items() if c.startswith(kind)}
     has_value = lambda x: isinstance(x, str) or (x is not None and np.all(x == x))  # NaN differs from itself
     results = {name: x for name, x in results.items() if has_value(x)}
     beginnings = [*MAIN_FIGURES.get(job, []), *ANY_JOB]
@@ -44,6 +48,17 @@ def main_figure(
         return ""
     value = results[name] if isinstance(results[name], str) else format_number(results[name])
     return value if name == "conclusion" else f"{name.replace('_', ' ')} {value}"
+
+
+def in_short(
+    text: str,
+    most: int = 90,  # characters
+) -> str:
+    "The beginning of a text, up to the end of its first sentence or of a word, with … where something is left out"
+    text = " ".join(text.split())
+    first = re.split(r"(?<=[^\d][.!?]) ", text, maxsplit=1)[0]
+    short = first if len(first) <= most else first[:most].rpartition(" ")[0] or first[:most]
+    return short if short == text else f"{short.rstrip('.,;:')} …"
 
 # %% ../../nbs/jobs/overview.ipynb #85c9db06
 def _duration(seconds: float) -> str:
@@ -57,22 +72,24 @@ def _duration(seconds: float) -> str:
 
 def overview(
     table,  # from `runs_table`, with intervals in one column
+    whole: bool = False,  # long texts whole
 ):  # -> pandas DataFrame, indexed by the run's path
     "The overview of runs: status, job, what differs from the defaults, result or error, time"
     import pandas as pd
 
     words = lambda x: x if isinstance(x, str) else ""
+    shorten = lambda text, most: text if whole else in_short(text, most)
     names = ["status", "job", "what differs", "result, or error", "began, took"]
     rows = []
     for row in table.to_dict("records"):
         job = words(row.get("job"))
-        result = words(row.get("error")) or main_figure(job, row)
-        if debug := words(row.get("debug")):
-            result = f"{debug}: figures mean nothing; {result}"
+        result = words(row.get("error")) or shorten(main_figure(job, row), 90)
+        if words(row.get("debug")):
+            result = f"debug run: {result}"
         start = row.get("started")
         has_start = isinstance(start, pd.Timestamp) and start == start
         when = f"{start:%d %b %H:%M}, {_duration(row.get('seconds', float('nan')))}" if has_start else ""
-        rows.append([row["status"], job, words(row.get("changed")), result, when])
+        rows.append([row["status"], job, shorten(words(row.get("changed")), 60), result, when])
     return pd.DataFrame(rows, index=table.index, columns=names, dtype=str)
 
 # %% ../../nbs/jobs/overview.ipynb #d6f970b3

@@ -241,13 +241,22 @@ def _is_path(path) -> bool:
     "Whether there is a path to link to; where a run has none, the table holds NaN"
     return isinstance(path, str) and bool(path)
 
+
+def _folded(short: str, whole: str) -> Markup:
+    "A short text that a click unfolds to the whole"
+    return escape(short) if short == whole else tag("details", tag("summary", short), whole)
+
 # %% ../../nbs/jobs/table.ipynb #4fc1c4f4
 def _first_columns(
     table,  # as runs_table gives
     base: Path,
 ):  # -> pandas DataFrame of HTML
     "The overview with a coloured status, errors in the colour of errors, and links to each run's files"
-    part = overview(with_intervals(table)).map(escape)
+    readable = with_intervals(table)
+    part = overview(readable)
+    whole = overview(readable, whole=True)
+    for name in ("what differs", "result, or error"):
+        part[name] = [_folded(*texts) for texts in zip(part[name], whole[name], strict=True)]
     failed = table["error"].map(_is_path) if "error" in table else [False] * len(table)
     results = zip(part["result, or error"], failed)
     part["result, or error"] = [tag("span", x, style=f"color:{WRONG}") if wrong else x for x, wrong in results]
@@ -259,7 +268,15 @@ def _first_columns(
 
 # %% ../../nbs/jobs/table.ipynb #f22b5200
 TABLE_STYLE = Markup("""<style>
-table.dataTable td { vertical-align: top; max-width: 330px; white-space: normal; overflow-wrap: anywhere; }
+table.dataTable { width: 100% !important; font-size: 13px; }
+table.dataTable td, table.dataTable th { text-align: left !important; vertical-align: top; }
+table.dataTable td { white-space: normal; overflow-wrap: anywhere; }
+table.dataTable td:nth-child(1) { min-width: 9em; }
+table.dataTable td:nth-child(-n+3), table.dataTable td:nth-child(6) { overflow-wrap: break-word; }
+table.dataTable td:nth-child(4) { min-width: 9em; max-width: 20em; }
+table.dataTable td:nth-child(5) { min-width: 13em; }
+table.dataTable tfoot input { width: 100%; box-sizing: border-box; }
+table.dataTable summary { cursor: pointer; }
 </style>""")
 
 
@@ -269,18 +286,22 @@ def table_html(
     base: str | Path = "nbs",  # folder of the notebook that shows it
 ) -> Markup:
     "The table as a widget to sort and filter; works in a page or notebook that has `widget_code`"
+    import pandas as pd
     from itables import to_html_datatable
 
     first = _first_columns(table, resolve(base))
     part = first[["run"]].copy() if columns else first.copy()
     parameters = [] if columns else [name for name in table if name.startswith("param.")]
-    for name in [*pick_columns(table, columns), *parameters]:
-        part[escape(name)] = [escape(x) if isinstance(x, str) else x for x in table[name]]
+    shown = {*part, "changed", "seconds", "error"} if not columns else {*part}  # by the overview
+    names = [name for name in (*pick_columns(table, columns), *parameters) if name not in shown]
+    more = {escape(name): [escape(x) if isinstance(x, str) else x for x in table[name]] for name in names}
+    part = pd.concat([part, pd.DataFrame(more, index=part.index)], axis=1)
     buttons = [{"extend": "colvis", "text": "more columns"}]
     layout = {"topStart": "search", "topEnd": {"buttons": buttons}, "bottomStart": "info", "bottomEnd": "paging"}
     extra = [] if columns else list(range(first.shape[1], part.shape[1]))
     hidden = [{"targets": extra, "visible": False}] if extra else []
     options = dict(connected=False, allow_html=True, layout=layout, showIndex=False, columnDefs=hidden)
+    options |= dict(column_filters="footer", autoWidth=False)
     return TABLE_STYLE + Markup(to_html_datatable(part, **options, maxBytes=0, maxColumns=0, classes="display compact"))
 
 # %% ../../nbs/jobs/table.ipynb #8986bd90
