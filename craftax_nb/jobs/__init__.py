@@ -17,8 +17,9 @@ room.
 8. jobs.rerun: run it again and compare
 9. jobs.table: the table of runs
 10. jobs.overview: the few columns that people look at
-11. jobs.differences: the training settings in which compared agents differ
-12. jobs.main: all of it from a terminal
+11. jobs.browse: a page of runs to sort, group and tick
+12. jobs.differences: the training settings in which compared agents differ
+13. jobs.main: all of it from a terminal
 
 ## Who calls it
 

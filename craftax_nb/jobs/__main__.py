@@ -7,9 +7,10 @@ __all__ = ['parser', 'main']
 
 # %% ../../nbs/jobs/main.ipynb #1a00ffe0
 import argparse
+import shlex
 import sys
 
-from ..runs.files import show_path
+from ..runs.files import runnable, show_path
 from ..runs.journal import merge_journal
 from ..runs.run import RunError
 from ..runs.settings import ParameterError
@@ -89,10 +90,12 @@ def _sweep(args, options: list[str]) -> int:
     print(runs, flush=True)
     if args.write:
         tasks, command = runs.write()
-        print(f"{show_path(tasks)} holds a file a task; to submit: {' '.join([command[0], *options, *command[1:]])}")
+        print(f"{show_path(tasks)} holds a file a task; to submit: {shlex.join([command[0], *options, *command[1:]])}")
     if args.submit:
         print(f"submitted as SLURM job {runs.submit(*options)}")
-        print(f"to see how it goes: python -m craftax_nb.jobs table {args.folder}")
+        print(f"to see how it goes: {runnable('python -m craftax_nb.jobs table')} {shlex.quote(args.folder)}")
+    if not (args.run or args.write or args.submit):
+        print("nothing was started; the same command with --run runs them here, with --submit on SLURM")
     return int(args.run and any(runs.run()))
 
 # %% ../../nbs/jobs/main.ipynb #79116244

@@ -49,7 +49,7 @@ def main_figure(
     value = results[name] if isinstance(results[name], str) else format_number(results[name])
     return value if name == "conclusion" else f"{name.replace('_', ' ')} {value}"
 
-
+# %% ../../nbs/jobs/overview.ipynb #63f0ec9d
 def in_short(
     text: str,
     most: int = 90,  # characters

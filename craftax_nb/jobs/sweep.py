@@ -66,6 +66,11 @@ def identity(
     return short_hash(notebook_hash(resolve(notebook)), library or library_hash(), *texts)[:8]
 
 # %% ../../nbs/jobs/sweep.ipynb #33665283
+def _earlier_name(folder: Path, identity: str) -> str:  # "" where there is none
+    "The name under which an earlier sweep, of other values, put the same run"
+    return next((path.name for path in folder.glob(f"*-{identity}")), "")
+
+
 def run_name(job: str, differing: dict, identity: str) -> str:
     "The name of a run's folder, of at most 120 characters"
     words = [re.sub(r"[^\w.+-]+", "-", f"{k}{v}").strip("-")[-40:] for k, v in differing.items()]
@@ -154,8 +159,9 @@ def sweep(
     library = library_hash()
     names = []
     for params in runs.values():
-        differing = {k: params[k] for k in defaults if k in params and params[k] != defaults[k]}
-        names.append(run_name(Path(notebook).stem, differing, identity(notebook, {**defaults, **params}, library)))
+        differing = {k: params[k] for k in defaults if k in params and (params[k] != defaults[k] or len(lists[k]) > 1)}
+        own = identity(notebook, {**defaults, **params}, library)
+        names.append(_earlier_name(resolve(folder), own) or run_name(Path(notebook).stem, differing, own))
     return Sweep(notebook, tuple(runs.values()), tuple(resolve(folder) / n for n in names))
 
 # %% ../../nbs/jobs/sweep.ipynb #a838ffdc

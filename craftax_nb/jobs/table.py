@@ -346,7 +346,8 @@ def plot_runs(
     rows = -(-len(metrics) // columns)
     size = (4.2 * columns, 3 * rows + 0.25 * len(curves))
     fig, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
-    names = {run: ", ".join(f"{c[6:]}={table.loc[run, c]}" for c in differing(table)) or run for run in curves}
+    different = differing(table) if table["job"].nunique() == 1 else []
+    names = {run: ", ".join(f"{c[6:]}={table.loc[run, c]}" for c in different) or run for run in curves}
     lines = {}  # legend's text -> line
     for ax, metric in zip(axes.flat, metrics):
         for i, (run, frame) in enumerate(curves.items()):
@@ -361,5 +362,6 @@ def plot_runs(
 # %% ../../nbs/jobs/table.ipynb #41bcdc4e
 def _shared_metrics(frames: list) -> list[str]:
     "Metrics that all runs have, as numbers"
-    names = [c for c in frames[0].columns if c not in ("step", "time")]
+    phases = any(c.endswith("_loss") for c in frames[0])  # their losses are on different scales
+    names = [c for c in frames[0].columns if c not in ("step", "time", *["loss"] * phases)]
     return [c for c in names if all(c in frame and frame[c].dtype.kind in "fiu" for frame in frames)]

@@ -14,7 +14,7 @@ from ..data.sources import import_minari, import_table
 from .npz import export_npz, import_npz
 from .settings import LAYOUTS
 from ..runs.attempts import read_attempts
-from ..runs.files import remove_whole, resolve, show_path
+from ..runs.files import remove_whole, resolve, runnable, show_path
 from ..runs.run import Run
 from ..runs.settings import ParameterError
 
@@ -71,4 +71,4 @@ def next_commands(data: Dataset) -> str:
         f"papermill nbs/train_awr.ipynb {out} -p data {name}",
         f"papermill nbs/label.ipynb {out} -p data {name}",
     ]
-    return "\n".join(commands)
+    return "\n".join(map(runnable, commands))

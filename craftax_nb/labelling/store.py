@@ -23,7 +23,7 @@ from craftax_nb.labelling.chunks import (
 )
 from ..lm.cadence import cadence_words
 from ..lm.recipe import Recipe
-from ..runs.files import resolve, show_path, verifies, whole_folder, write_json
+from ..runs.files import resolve, runnable, show_path, verifies, whole_folder, write_json
 from ..runs.provenance import short_hash
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def load_labels(
     sets = list_labels(data, labels_dir)
     name = show_path(data.folder)
     if not sets:
-        command = f"papermill nbs/label.ipynb runs/label.ipynb -p data {name}"
+        command = runnable(f"papermill nbs/label.ipynb runs/label.ipynb -p data {name}")
         raise LabelError(f"{labels_dir or name} has no labels of data set {data.hash}: run {command}")
     if recipe_hash is None and len(sets) > 1:
         raise LabelError(f"{name} has {len(sets)} sets of labels: say which of {', '.join(sets)}")

@@ -11,7 +11,7 @@ from dataclasses import fields
 
 from ..nets.names import RECURRENT
 from .settings import OfflineSettings
-from ..runs.files import show_path
+from ..runs.files import runnable, show_path
 from ..runs.settings import ParameterError
 
 # %% ../../nbs/offline/job.ipynb #165a57b2
@@ -120,11 +120,10 @@ def next_steps(run, checkpoint) -> str:
         data = "" if settings.data == "sample" else f" -p data {settings.data}"
         same = f"-p order_seed {settings.order_seed} -p holdout {settings.holdout}{data}"
         lines += [
-            f"the baseline that it must beat, 10 % BC on the same held-out episodes: "
-            f"papermill nbs/train_bc.ipynb {out} -p best 0.1 {same}"
+            "the baseline that it must beat, 10 % BC on the same held-out episodes: "
+            + runnable(f"papermill nbs/train_bc.ipynb {out} -p best 0.1 {same}")
         ]
     lines += [f"checkpoint: {show_path(checkpoint)}"]
-    lines += [f"to evaluate: papermill nbs/evaluate.ipynb {out} -p checkpoint {show_path(run.dir)}"]
     others = range(settings.seed + 1, settings.seed + settings.seeds)
     return "\n".join(lines + [f"seed {seed}: {show_path(run.dir / f'seed-{seed}')}" for seed in others])
 

@@ -33,7 +33,7 @@ from ..lm.recipe import Recipe
 from ..play.settings import CHOICES_BY_MODEL
 from ..play.wording import action_words, fill_prompt, play_prompts, read_prompt
 from ..probing.bases import load_states
-from ..runs.files import resolve, show_path
+from ..runs.files import resolve, runnable, show_path
 from ..runs.markup import frame_html, tag
 from .board import Board
 from .editor import Editing, Editor, encode_state
@@ -349,7 +349,7 @@ def keep(self: PromptDesk) -> None:
     self.version.options = (*self.version.options, file)
     self.version.value = file
     self.system.value = text
-    use = f"wrote {file}; play with it: papermill nbs/play_llm.ipynb runs/out.ipynb -p prompt {file}"
+    use = f"wrote {file}; play with it: {runnable(f'papermill nbs/play_llm.ipynb runs/out.ipynb -p prompt {file}')}"
     self.report_box.value = tag("div", use)
 
 # %% ../../nbs/widgets/prompts.ipynb #00c8af29
