@@ -18,8 +18,9 @@ The game is stepped here and nowhere else. To play something new, write a policy
 10. play.mid_episode: what an agent holds in the middle of an episode
 11. play.language: a language model chooses actions
 12. play.wording: words of actions, prompts, answers
-13. play.transcript: each question and answer on disk
-14. play.chance: a random policy's returns
+13. play.answers: how an answer is read
+14. play.transcript: each question and answer on disk
+15. play.chance: a random policy's returns
 
 ## Who calls it
 

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import base64
-import json
-import re
 from pathlib import Path
 
 from ..lm.prompt import text_frame
@@ -17,8 +15,8 @@ from ..world.draw import png
 from ..world.env import World
 
 # %% auto #0
-__all__ = ['COMPASS', 'ACTION_MEANINGS', 'ANSWERS', 'action_words', 'action_list', 'read_action', 'play_prompts', 'play_prompt',
-           'read_prompt', 'fill_prompt', 'with_pictures', 'make_chat']
+__all__ = ['COMPASS', 'ACTION_MEANINGS', 'ANSWERS', 'action_words', 'action_list', 'play_prompts', 'play_prompt', 'read_prompt',
+           'fill_prompt', 'with_pictures', 'make_chat']
 
 # %% ../../nbs/play/wording.ipynb #dd9d4826
 COMPASS = {"left": "west", "right": "east", "up": "north", "down": "south"}  # with the text format `nearest`
@@ -43,43 +41,6 @@ def action_list(world: World, text_format: str = "filtered") -> str:
     "The actions as the prompt lists them"
     pairs = zip(world.action_names, action_words(world, text_format))
     return ", ".join(f"{word} ({ACTION_MEANINGS[name]})" if name in ACTION_MEANINGS else word for name, word in pairs)
-
-# %% ../../nbs/play/wording.ipynb #816987f3
-_THOUGHTS = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
-_ACTION_LINE = re.compile(r"^\W*action\W*[:=](.*)$", re.IGNORECASE | re.MULTILINE)
-
-
-def read_action(
-    text: str,  # of an answer
-    words: list[str],  # as `action_words` gives
-    line: bool = False,  # whether the action is in the last line that begins with "Action:"
-) -> tuple[int, str]:  # the action's number, -1 for none; why the answer can't be read, "" where it can
-    "The action that an answer names"
-    text = _THOUGHTS.sub("", text).strip()
-    if not text:
-        return -1, "empty"
-    if line:
-        lines = _ACTION_LINE.findall(text)
-        if not lines:
-            return -1, "no line that begins with Action:"
-        text = lines[-1]
-    elif text.startswith("{"):
-        text = _in_json(text)
-    plain = lambda x: re.sub(r"[\W_]+", " ", x).strip().lower()
-    names = [plain(word) for word in words]
-    if plain(text) in names:
-        return names.index(plain(text)), ""
-    mentioned = [word for word in names if re.search(rf"\b{re.escape(word)}\b", plain(text))]
-    several = f"several actions ({', '.join(mentioned[:4])})" if len(mentioned) > 1 else ""
-    return -1, several or ("more than an action" if mentioned else f"no action ({text.strip()[:40]!r})")
-
-# %% ../../nbs/play/wording.ipynb #3805b736
-def _in_json(text: str) -> str:
-    "The action in a JSON object; the text itself where there is none"
-    try:
-        return str(json.loads(text)["action"])
-    except (ValueError, KeyError, TypeError):
-        return text
 
 # %% ../../nbs/play/wording.ipynb #faf32eab
 _ONE_NAME = "Answer with the name of one action and nothing else."

@@ -16,6 +16,7 @@ from zipfile import BadZipFile
 import jax
 import jax.numpy as jnp
 import numpy as np
+from ..play.answers import read_action
 from fastcore.basics import patch
 from flax import struct
 
@@ -24,7 +25,7 @@ from ..nets.agent import load_agent
 from ..play.episodes import WORLDS_AT_ONCE, EpisodePlayer, episode_keys, fresh_worlds
 from ..play.policy import draw_actions
 from ..play.questions import SEGMENT
-from ..play.wording import action_words, play_prompt, read_action
+from ..play.wording import action_words, play_prompt
 from ..runs.checkpoints import checkpoint_identity, find_checkpoint
 from ..runs.files import show_path, whole_file
 from .tasks import Question, TaskError
