@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from ..play.answers import read_action
 from fastcore.basics import patch
 
 from ..data.dataset import Dataset
@@ -21,6 +20,7 @@ from .stats import expanded_level, paired_difference
 from ..lm.engines import Engine, EngineCant
 from ..lm.prompt import observation_texts
 from ..lm.recipe import Recipe
+from ..play.answers import read_action
 from ..play.wording import action_words, fill_prompt, make_chat
 from ..runs.effects import Effect, conclude
 from ..world.env import World

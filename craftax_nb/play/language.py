@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from .answers import read_action
 from fastcore.basics import patch
 from flax import struct
 
 from ..lm.prompt import observation_texts
+from .answers import read_action
 from .policy import draw_actions, is_dozing
 from .transcript import Limit, LimitReached, Transcript, chat_hash
 from .wording import ANSWERS, action_words, make_chat, play_prompt, with_pictures

@@ -16,12 +16,12 @@ from zipfile import BadZipFile
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ..play.answers import read_action
 from fastcore.basics import patch
 from flax import struct
 
 from ..lm.models import model_cache_folder
 from ..nets.agent import load_agent
+from ..play.answers import read_action
 from ..play.episodes import WORLDS_AT_ONCE, EpisodePlayer, episode_keys, fresh_worlds
 from ..play.policy import draw_actions
 from ..play.questions import SEGMENT
