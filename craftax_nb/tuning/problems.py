@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .effects import HORIZONS, EditEffects
-from .sandbox import run_apart
+from .sandbox import run_each_apart
 from .tasks import Question, TaskError
 
 # %% auto #0
-__all__ = ['VALUES', 'LETTERS_OF_CHOICES', 'PROBLEM_ANSWERS', 'PROBLEM_KINDS', 'EDIT_KINDS', 'ProblemKind', 'random_program',
-           'run_programs', 'make_problems', 'solved_share', 'learnability', 'guess_chance']
+__all__ = ['VALUES', 'LETTERS_OF_CHOICES', 'PROBLEM_ANSWERS', 'PROBLEM_KINDS', 'EDIT_KINDS', 'BUNDLE', 'ProblemKind',
+           'random_program', 'run_programs', 'make_problems', 'solved_share', 'learnability', 'guess_chance']
 
 # %% ../../nbs/tuning/problems.ipynb #c924e892
 VALUES = 5  # numbers are from 0 to 4, and five programs or edits are offered to choose from
@@ -49,17 +49,26 @@ def random_program(rng: np.random.Generator, steps: int) -> str:
     return "\n".join(["def f(x):", *lines, "    return x"])
 
 # %% ../../nbs/tuning/problems.ipynb #72bbd0eb
-def run_programs(programs: Sequence[str]) -> list[list]:  # of each program, its value for each of the numbers
-    """What programs return for every number; None where one raises. They run in one sandbox or, if one of them ends
-    that, each in its own"""
-    inputs = [[i, x] for i in range(len(programs)) for x in range(VALUES)]
-    ran = run_apart(f"programs = {list(programs)!r}\n{_TOGETHER}", inputs, seconds=10, modules=("builtins",))
-    if ran.problem and len(programs) > 1:
-        return [values for program in programs for values in run_programs([program])]
-    values = ran.values or [None] * len(inputs)
-    return [values[i : i + VALUES] for i in range(0, len(values), VALUES)]
+BUNDLE = 100  # programs that share a process
 
-# %% ../../nbs/tuning/problems.ipynb #f0935c13
+
+def run_programs(
+    programs: Sequence[str],  # as `random_program` draws; those that a model wrote need `sandbox.run_each_apart`
+) -> list[list]:  # of each program, its value for each of the numbers
+    "What programs return for every number; None where one raises. A bundle of them shares a process in the sandbox"
+    bundles = [programs[i : i + BUNDLE] for i in range(0, len(programs), BUNDLE)]
+    sources = [f"programs = {list(bundle)!r}\n{_TOGETHER}" for bundle in bundles]
+    inputs = [[i, x] for i in range(min(BUNDLE, len(programs))) for x in range(VALUES)]
+    rows = []
+    for bundle, ran in zip(bundles, run_each_apart(sources, inputs, seconds=3, modules=("builtins",)), strict=True):
+        if ran.problem:  # one of them ends the process: each in its own
+            rows += [alone.values or [None] * VALUES for alone in run_each_apart(bundle, [[x] for x in range(VALUES)])]
+            continue
+        values = ran.values
+        rows += [values[i : i + VALUES] for i in range(0, VALUES * len(bundle), VALUES)]
+    return rows
+
+# %% ../../nbs/tuning/problems.ipynb #b499175e
 _TOGETHER = """
 def load(source):
     space = {"__builtins__": {name: getattr(builtins, name) for name in "abs len max min range sum int str".split()}}
@@ -68,6 +77,8 @@ def load(source):
 
 functions = {}
 def f(i, x):
+    if i >= len(programs):
+        return None
     if i not in functions:
         functions[i] = load(programs[i])
     return functions[i](x)
