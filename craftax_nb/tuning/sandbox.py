@@ -180,7 +180,7 @@ def run_apart(
     "Runs a program's function in a process that has no files, no network, no children and no more rights"
     return run_each_apart([source], inputs, name, **limits)[0]
 
-
+# %% ../../nbs/tuning/sandbox.ipynb #5adcc0ff
 def run_each_apart(
     sources: Sequence[str],  # of programs
     inputs: Sequence[Sequence] = ((),),  # arguments of each call of each program's function, plain values
@@ -209,7 +209,7 @@ def run_each_apart(
         return [Ran(problem=f"the sandbox failed: {errors.decode(errors='replace')[-200:]}")] * len(sources)
     return [_read_answer(*answer, len(inputs)) for answer in json.loads(output)]
 
-
+# %% ../../nbs/tuning/sandbox.ipynb #60fdcb5b
 def _kill(process: subprocess.Popen) -> None:
     "Ends a process and whatever it started"
     with contextlib.suppress(ProcessLookupError):
