@@ -89,8 +89,9 @@ def _sweep(args, options: list[str]) -> int:
     runs = sweep(args.notebook, args.folder, **parse_values(args.values))
     print(runs, flush=True)
     if args.write:
-        tasks, command = runs.write()
-        print(f"{show_path(tasks)} holds a file a task; to submit: {shlex.join([command[0], *options, *command[1:]])}")
+        for tasks, command in runs.write():
+            to_submit = shlex.join([command[0], *options, *command[1:]])
+            print(f"{show_path(tasks)} holds a file a task; to submit: {to_submit}")
     if args.submit:
         print(f"submitted as SLURM job {runs.submit(*options)}")
         print(f"to see how it goes: {runnable('python -m craftax_nb.jobs table')} {shlex.quote(args.folder)}")
