@@ -25,8 +25,8 @@ from ..world.env import World
 from ..world.layout import ObsSpec
 
 # %% auto #0
-__all__ = ['LOST_BY_FLOATS', 'END_COLUMNS', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'opened_source', 'lost_without',
-           'episode_ends', 'cut_episodes', 'whole_data', 'ShardsOf']
+__all__ = ['LOST_BY_FLOATS', 'END_COLUMNS', 'MOST_REWARD', 'LIGHT_STEP', 'ImportDataError', 'ImportReport', 'opened_source',
+           'lost_without', 'episode_ends', 'cut_episodes', 'whole_data', 'ShardsOf']
 
 # %% ../../nbs/data/imports.ipynb #c7c2c38c
 class ImportDataError(ValueError):
@@ -197,9 +197,10 @@ def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:
     num_actions = World(ObsSpec.of(rows["codes"]).env_name).num_actions
     action = np.asarray(rows["action"])
     reward = np.asarray(rows["reward"])
-    if not np.isfinite(reward).all():
-        row = int(np.flatnonzero(~np.isfinite(reward))[0])
-        raise ImportDataError(f"{where}: reward is {reward[row]} at row {row}, expected a number")
+    if not (np.abs(reward) <= MOST_REWARD).all():  # NaN, too
+        row = int(np.flatnonzero(~(np.abs(reward) <= MOST_REWARD))[0])
+        expected = f"a number from {-MOST_REWARD:,} to {MOST_REWARD:,}: the game's rewards lie between -1 and 10 a step"
+        raise ImportDataError(f"{where}: reward is {reward[row]:g} at row {row}, expected {expected}")
     if wrong := np.flatnonzero((action != action.astype(np.uint8)) | (action < 0) | (action >= num_actions)).tolist():
         raise ImportDataError(
             f"{where}: action is {action[wrong[0]]} at row {wrong[0]}, expected a whole number below {num_actions}"
@@ -215,6 +216,7 @@ def _check_rows(rows: dict, done: np.ndarray, where: str) -> None:
         )
 
 
+MOST_REWARD = 1_000  # of a step; rewards that somebody has scaled stay below
 LIGHT_STEP = 0.02  # daylight changes by at most 0.013 a step; a world's first step has its own
 
 # %% ../../nbs/data/imports.ipynb #fe1e3d37

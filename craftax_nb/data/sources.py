@@ -23,7 +23,7 @@ from craftax_nb.data.imports import (
     opened_source,
     whole_data,
 )
-from ..runs.files import read_json, reading_problem, resolve, show_path
+from ..runs.files import by_number, read_json, reading_problem, resolve, show_path
 
 # %% auto #0
 __all__ = ['NAMES', 'known_names', 'import_minari', 'import_table']
@@ -138,7 +138,7 @@ def _arrow_episodes(data: Path, report: ImportReport) -> Iterator[tuple[str, dic
         places = sorted((p for p in data.iterdir() if p.is_dir()), key=lambda p: int(p.name))
     for place in places:
         with opened_source(place):
-            tables = [ipc.open_file(file).read_all() for file in sorted(place.glob("*.arrow"))]
+            tables = [ipc.open_file(file).read_all() for file in sorted(place.glob("*.arrow"), key=by_number)]
             names = known_names(tables[0].column_names, show_path(place), report)
             parts = {here: [_numpy(table[there]) for table in tables] for here, there in names.items()}
             columns = {here: np.concatenate(x) for here, x in parts.items()}
@@ -176,7 +176,7 @@ def _local_tables(place: Path) -> Iterator:
     "Yields (file, table of Arrow) of a folder; ImportDataError where it holds none"
     from pyarrow import ipc, parquet
 
-    files = sorted(place.rglob("*.parquet")) or sorted(place.rglob("*.arrow"))
+    files = sorted(place.rglob("*.parquet"), key=by_number) or sorted(place.rglob("*.arrow"), key=by_number)
     if not files:
         raise ImportDataError(
             f"{show_path(place)} holds no *.parquet or *.arrow files; give the folder that holds them"

@@ -32,7 +32,7 @@ from craftax_nb.data.imports import (
 from ..data.returns import returns_to_go
 from .store import Labels, save_labels
 from ..lm.recipe import Recipe
-from ..runs.files import resolve, show_path, whole_folder, write_json
+from ..runs.files import by_number, resolve, show_path, whole_folder, write_json
 from ..runs.memory import machine_memory, size_words
 from ..runs.validation import FileRecord
 from ..world.codes import decode
@@ -148,7 +148,7 @@ def _check_replaceable(folder: Path) -> None:
 # %% ../../nbs/labelling/npz.ipynb #fbff7c33
 def _npz_files(source: Path) -> list[Path]:
     "The .npz files of a folder; NpzError where there are none, or others than an export there has listed"
-    paths = sorted(source.glob("*.npz"))
+    paths = sorted(source.glob("*.npz"), key=by_number)
     if not paths:
         raise NpzError(f"{show_path(source)} holds no .npz files; give the folder that holds them")
     if (source / EXPORT_FILE).exists():

@@ -96,7 +96,7 @@ _MOST_MEMORY = 2**24  # numbers of one memory of one player
 @patch
 def initial(self: OnnxNetwork, n: int):
     "Zeros for each memory of n players; None for a network without memory"
-    sizes = {name: list(self.inputs[name].shape) for name in self.memory}
+    sizes = {name: list(self.inputs[name].shape) if self.batched else self._shape_of_one(name) for name in self.memory}
     for name in sizes if self.batched else ():
         del sizes[name][self.axes[name]]
     for name, size in sizes.items():
@@ -122,12 +122,29 @@ def step(self: OnnxNetwork, observation: np.ndarray, memory):
     new = {name: out[after].astype(memory[name].dtype) for name, after in self.memory.items()}
     return flat(self.logits), flat(self.value) if self.value else None, new or None
 
+# %% ../../nbs/nets/imported.ipynb #0c94be55
+@patch
+def _shape_of_one(self: OnnxNetwork, name: str) -> list[int]:
+    "The shape of an input for one player, in a file in which some input has no free axis"
+    return [size if isinstance(size, int) else 1 for size in self.inputs[name].shape]
+
+
+@patch
+def _as_one(self: OnnxNetwork, name: str, x: np.ndarray) -> np.ndarray:
+    "One player's input in the file's shape; raises `CheckpointError` where the file was exported for several players"
+    shape = self._shape_of_one(name)
+    if x.size != math.prod(shape):
+        raise CheckpointError(
+            f"the ONNX input {name} has the fixed shape {self.inputs[name].shape}, but one player has {x.size:,} "
+            "numbers; export it with a free axis of players (dynamic_axes), or for a batch of 1"
+        )
+    return x.reshape(shape)
+
 # %% ../../nbs/nets/imported.ipynb #21367410
 @patch
 def _run(self: OnnxNetwork, observation, memory: Mapping) -> dict:
     "One call of the file: its outputs by name, with the player's axis moved to the front of memories"
-    shape = lambda name: self.inputs[name].shape
-    place = lambda name, x: np.moveaxis(x, 0, self.axes[name]) if self.batched else x.reshape(shape(name))
+    place = lambda name, x: np.moveaxis(x, 0, self.axes[name]) if self.batched else self._as_one(name, x)
     inputs = {
         name: np.ascontiguousarray(place(name, x), self._dtype(name))
         for name, x in {self.input: observation, **memory}.items()

@@ -172,7 +172,7 @@ def connect(
     options = _login(bare, user, password) | _certificate(bare)
     options |= {"socket_connect_timeout": 10, "socket_timeout": 30, "retry": Retry(NoBackoff(), 0)}
     try:
-        client = redis.Redis.from_url(bare, decode_responses=True, **options)
+        client = redis.Redis.from_url(bare, decode_responses=True, encoding_errors="replace", **options)
         RetryPolicy(safe_url(url), wait)(client.ping)
     except (TypeError, ValueError) as e:
         raise QueueError(f"REDIS_URL ({safe_url(url)}) has an option that does not work: {e}") from None
