@@ -11,6 +11,7 @@ import numpy as np
 from tabulate import tabulate
 
 from ..runs.journal import format_number
+from ..runs.waiting import duration
 
 # %% auto #0
 __all__ = ['MAIN_FIGURES', 'ANY_JOB', 'LEAST_WIDTH', 'main_figure', 'in_short', 'overview', 'column_widths', 'fit_text']
@@ -61,15 +62,6 @@ def in_short(
     return short if short == text else f"{short.rstrip('.,;:')} …"
 
 # %% ../../nbs/jobs/overview.ipynb #85c9db06
-def _duration(seconds: float) -> str:
-    "A duration in seconds, minutes or hours"
-    if not seconds == seconds:
-        return ""
-    minutes = seconds / 60
-    hours = minutes / 60
-    return f"{seconds:.0f} s" if seconds < 100 else f"{minutes:.0f} min" if minutes < 100 else f"{hours:.1f} h"
-
-
 def overview(
     table,  # from `runs_table`, with intervals in one column
     whole: bool = False,  # long texts whole
@@ -88,7 +80,7 @@ def overview(
             result = f"debug run: {result}"
         start = row.get("started")
         has_start = isinstance(start, pd.Timestamp) and start == start
-        when = f"{start:%d %b %H:%M}, {_duration(row.get('seconds', float('nan')))}" if has_start else ""
+        when = f"{start:%d %b %H:%M}, {duration(row.get('seconds', float('nan')))}" if has_start else ""
         rows.append([row["status"], job, shorten(words(row.get("changed")), 60), result, when])
     return pd.DataFrame(rows, index=table.index, columns=names, dtype=str)
 

@@ -19,7 +19,7 @@ from ..runs.checkpoints import find_checkpoint, find_dataset
 from ..runs.errors import show_errors
 from ..runs.files import show_path
 from ..runs.inputs import check_folders, check_models
-from ..runs.memory import memory_problem
+from ..runs.memory import duration_note, memory_problem
 from ..runs.notebook import given_notebook
 from ..runs.processes import share_gpu
 from ..runs.run import Run, RunError
@@ -161,6 +161,8 @@ def start(
     settings = self.check()
     if problem := memory_problem(settings):
         raise ParameterError(f"{self.name}: {problem}")
+    if note := duration_note(settings):
+        print(note, flush=True)
     values = settings.to_dict()
     check_folders(self.name, values, dataset, find_dataset, optional)
     check_folders(self.name, values, checkpoint, find_checkpoint, optional)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['HIDDEN_STATES', 'CADENCE', 'SERVER', 'HIDDEN_DROPOUT', 'ON_STALE_FIELD', 'CHOICES_BY_MODEL', 'PROTOCOLS',
-           'LanguagePlaySettings', 'WordedPlaySettings', 'PlayLLMSettings']
+           'TOKEN_BYTES', 'LanguagePlaySettings', 'WordedPlaySettings', 'PlayLLMSettings']
 
 # %% ../../nbs/play/settings.ipynb #3fb8501b
 from ..lm.cadence import EPISODE, ONCE
@@ -113,6 +113,9 @@ class WordedPlaySettings(LanguagePlaySettings):
     run_dir: str = RUN_DIR
     preset: str = PRESET
 
+# %% ../../nbs/play/settings.ipynb #2ad7a384
+TOKEN_BYTES = 23_040  # keys and values of a token in SmolLM2 135M, in half precision
+
 # %% ../../nbs/play/settings.ipynb #959ad3a7
 class PlayLLMSettings(WordedPlaySettings):
     "The parameters of play_llm: how much is played, and what it may cost"
@@ -142,3 +145,12 @@ class PlayLLMSettings(WordedPlaySettings):
     threads: int = parameter(1, "CPU threads of a model on this machine", THREADS, compared=False, last_bit=True)
     accept_unfinished: bool = ACCEPT_UNFINISHED
     wandb: bool = WANDB
+
+    def memory(self) -> dict[str, int]:
+        "Bytes, by the parameters that they come from: keys and values of a small model's tokens"
+        tokens = 300 * (1 + self.history) + (0 if self.choice == "score" else self.answer_tokens)
+        return {} if self.engine_url else {"slots, history, answer_tokens": self.slots * tokens * TOKEN_BYTES}
+
+    def seconds(self) -> dict[str, float]:
+        "Steps of episodes, which last 50 steps at least, unless they are cut; 0.4 s for a text that SmolLM2 reads"
+        return {} if self.engine_url else {"episodes, max_steps": self.episodes * min(50, self.max_steps) * 0.4}

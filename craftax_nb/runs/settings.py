@@ -195,9 +195,17 @@ class JobSettings(BaseModel):
             raise ValueError(problem)
         return value
 
-    def memory(self) -> dict[str, int]:  # "parameter, parameter" -> bytes
-        "The bytes that the job is going to hold at least, by the parameters that they come from"
-        return {}
+# %% ../../nbs/runs/settings.ipynb #859ff018
+@patch
+def memory(self: JobSettings) -> dict[str, int]:  # "parameter, parameter" -> bytes
+    "The bytes that the job is going to hold at least, by the parameters that they come from"
+    return {}
+
+
+@patch
+def seconds(self: JobSettings) -> dict[str, float]:  # "parameter, parameter" -> seconds of one core
+    "How long the job takes at least, where it can be told beforehand, by the parameters that it comes from"
+    return {}
 
 # %% ../../nbs/runs/settings.ipynb #a7882301
 _PLAIN = Parameter()

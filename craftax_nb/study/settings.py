@@ -6,6 +6,7 @@
 __all__ = ['SIZE_NAMES', 'StudySettings']
 
 # %% ../../nbs/study/settings.ipynb #acac7fc6
+from ..labelling.settings import WORKER_BYTES
 from ..runs.settings import RUN_DIR, WANDB, JobSettings, Range, parameter
 
 # %% ../../nbs/study/settings.ipynb #278d164f
@@ -42,3 +43,7 @@ class StudySettings(JobSettings):
     )
     workers: int = parameter(2, "runs at once on this machine", Range(1, 1000), compared=False)
     wandb: bool = WANDB
+
+    def memory(self) -> dict[str, int]:
+        "Bytes, by the parameters that they come from: the runs at once"
+        return {} if self.plan_only or self.slurm else {"workers": self.workers * WORKER_BYTES}

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from ..labelling.chunks import LabelError, load_chunk, locked, save_chunk
-from ..labelling.plan import Plan, duration, estimate, plan_labels, require_room
+from ..labelling.plan import Plan, estimate, plan_labels, require_room
 from ..labelling.store import Labels, read_labels, save_labels
 from ..lm.prompt import text_key
 from ..lm.recipe import ORACLE, Recipe
 from ..runs.files import remove_whole, show_path
-from ..runs.waiting import Waiting
+from ..runs.waiting import Waiting, duration
 from .chunks import JobList, known_texts, write_jobs
 from .connection import QueueError, Server, connect, redis_server, safe_url
 from .pool import LocalWorkers, Stopped, WorkerConfig, has_registered

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from fastcore.basics import patch
 
-from ..labelling.plan import duration
 from ..runs.markup import as_markdown
+from ..runs.waiting import duration
 from .connection import QueueError, connect
 from .queue import Queue
 
