@@ -26,7 +26,7 @@ from ..runs.effects import too_few
 from ..runs.files import resolve, show_path
 from ..runs.journal import changed_params, format_number
 from ..runs.markup import tag
-from ..runs.records import RunParams, RunStatus
+from ..runs.records import LINE_CHECKSUM, RunParams, RunStatus
 from ..runs.run import read_metrics, read_status
 
 # %% ../../nbs/jobs/table.ipynb #08166fe0
@@ -70,7 +70,7 @@ def last_row(
             except ValueError:
                 continue
             if isinstance(row, dict):
-                return row
+                return {name: value for name, value in row.items() if name != LINE_CHECKSUM}
     return {}
 
 # %% ../../nbs/jobs/table.ipynb #62ee2311

@@ -209,7 +209,7 @@ def end_attempt(folder: Path, attempt: int, status: str) -> None:
 
 
 def _append(folder: Path, row: dict) -> None:
-    append_line(folder / "attempts.jsonl", row, sync=True)
+    append_line(folder / "attempts.jsonl", row, sync=True, checked=True)
 
 # %% ../../nbs/runs/attempts.ipynb #5a00ff5f
 def read_attempts(

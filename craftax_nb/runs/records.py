@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LINE_CHECKSUM', 'RunParams', 'RunStatus', 'BestCheckpoint', 'RunArtifacts', 'AttemptLine', 'MetricsLine',
-           'read_lines', 'append_line']
+           'checked_line', 'read_lines', 'append_line']
 
 # %% ../../nbs/runs/records.ipynb #ddebbf73
 import json
@@ -112,6 +112,11 @@ class MetricsLine(FileRecord):
 LINE_CHECKSUM = "crc32"  # the field of a line that holds the checksum of the others
 
 
+def checked_line(row: dict) -> str:
+    "A line of JSON with its own checksum, which `read_lines` compares"
+    return json.dumps(row | {LINE_CHECKSUM: _line_checksum(row)}) + "\n"
+
+
 def _line_checksum(row: dict) -> str:  # 8 hex digits
     "The checksum of a line's fields; NaN where they can't be written again as they were read"
     return f"{zlib.crc32(json.dumps(row).encode()):08x}"
@@ -154,12 +159,12 @@ def append_line(
     checked: bool = False,  # add the line's own checksum, which `read_lines` compares
 ) -> None:
     "Appends a line of JSON; after an incomplete last line of a killed process it begins a new line"
-    row = row | {LINE_CHECKSUM: _line_checksum(row)} if checked else row
+    text = checked_line(row) if checked else json.dumps(row) + "\n"
     with path.open("a+b") as f:
         size = f.seek(0, os.SEEK_END)
         f.seek(max(0, size - 1))
         torn = f.read(1) not in (b"", b"\n")
-        f.write(b"\n" * torn + json.dumps(row).encode() + b"\n")
+        f.write(b"\n" * torn + text.encode())
         f.flush()
         if sync:
             os.fsync(f.fileno())

@@ -39,7 +39,7 @@ from .journal import known_numbers, write_entry
 from .listed import listed_file
 from .notebook import given_notebook, ran_hash, tell_folder
 from .provenance import git_diff, provenance
-from .records import MetricsLine, RunParams, RunStatus, append_line, read_lines
+from .records import checked_line, MetricsLine, RunParams, RunStatus, append_line, read_lines
 from .same_run import changes_sentence, check_same
 from .secrets import hide_secrets, password_in
 from .settings import JobSettings
@@ -232,7 +232,7 @@ def log(
 ) -> None:
     "Appends a row to metrics.jsonl and mirrors it to W&B"
     row = {"step": int(step), "time": time.time(), **{k: _number(v) for k, v in metrics.items()}}
-    append_line(self.dir / "metrics.jsonl", row)
+    append_line(self.dir / "metrics.jsonl", row, checked=True)
     if self.mirror:
         self.mirror.log(row)
         self.mirror.checkpoints(self.dir)
@@ -256,7 +256,7 @@ def resume(
     checkpoint = newest_state(self.dir, load)
     last = step_of(checkpoint) if checkpoint else -1
     if (self.dir / "metrics.jsonl").exists():
-        rows = [json.dumps(row) + "\n" for row in metric_rows(self.dir) if row["step"] <= last]
+        rows = [checked_line(row) for row in metric_rows(self.dir) if row["step"] <= last]
         write_text(self.dir / "metrics.jsonl", "".join(rows))
     return checkpoint
 
