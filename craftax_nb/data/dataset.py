@@ -37,7 +37,7 @@ class Dataset:
         verify: bool = True,  # read every column once, and compare it with its checksum
     ):
         self.folder = Path(folder)
-        self.shards = sorted(p.parent for p in self.folder.glob("shard-*/shard.json"))
+        self.shards = sorted(p for p in self.folder.glob("shard-*") if p.is_dir())
         if not self.shards:
             raise DatasetError(
                 f"{show_path(self.folder)} holds no shards; give a folder that train_ppo wrote, or sample"

@@ -18,6 +18,7 @@ from PIL import Image
 from ..jobs.chain import ChainStep
 from ..runs.files import git_revision, read_json, write_text
 from ..runs.journal import format_number
+from ..runs.listed import listed_csv
 from ..runs.markup import STACKED_STYLE, frame_html, stacked_html, tag
 from ..runs.run import read_status
 
@@ -134,7 +135,7 @@ def _least_width(
 # %% ../../nbs/demo/summary.ipynb #e52f59df
 def _table(path: Path, rows: int = 40) -> Markup:
     "A CSV file as an HTML table; columns x, x_low and x_high become one with its interval"
-    table = pd.read_csv(path)
+    table = listed_csv(path)
     rest = f"{len(table) - rows} more rows in {path.name}" if len(table) > rows else ""
     for name in [name for name in table if {f"{name}_low", f"{name}_high"} <= set(table)]:
         low = table.pop(f"{name}_low")

@@ -13,7 +13,7 @@ from pathlib import Path
 from .files import read_json, reading_problem, require_file, show_path, verifies, whole_file, write_json
 
 # %% auto #0
-__all__ = ['LIST', 'file_checksum', 'listed_file', 'listing_problem', 'listing_problems', 'reading']
+__all__ = ['LIST', 'file_checksum', 'listed_file', 'listing_problem', 'listing_problems', 'reading', 'listed_csv']
 
 # %% ../../nbs/runs/listed.ipynb #d468680c
 def file_checksum(
@@ -86,3 +86,11 @@ def reading(
         yield Path(path)
     except Exception as e:  # NumPy, Arrow, pandas and zip files have kinds of their own
         raise error(f"{show_path(path)} is damaged: {reading_problem(e)}; {advice}") from None
+
+# %% ../../nbs/runs/listed.ipynb #5b431087
+def listed_csv(path: str | Path):  # -> pandas DataFrame
+    "A table that a job left in its run's folder; ValueError where it is damaged"
+    import pandas as pd
+
+    with reading(path, "start the run that wrote it again, in a new run_dir"):
+        return pd.read_csv(path)

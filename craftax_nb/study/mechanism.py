@@ -13,6 +13,7 @@ from scipy import stats
 
 from ..probing.conclusions import LEAST_STATES
 from ..runs.effects import ENDS, Effect
+from ..runs.listed import listed_csv
 from .stages import StudyPlan, agents_of, settings_of_study
 
 # %% auto #0
@@ -32,10 +33,8 @@ LINKS = {  # change of the words -> suite of edits, fact that linear probes look
 def _probe_csv(study: StudyPlan, name: str) -> pd.DataFrame:
     "A table of the study's probes; empty where that part found nothing to ask"
     file = study.folder / f"probe-{settings_of_study(study)[0]}" / f"{name}.csv"
-    try:
-        return pd.read_csv(file)
-    except (FileNotFoundError, pd.errors.EmptyDataError):
-        return pd.DataFrame()
+    has_rows = file.exists() and file.stat().st_size > 1
+    return listed_csv(file) if has_rows else pd.DataFrame()
 
 # %% ../../nbs/study/mechanism.ipynb #3a71298f
 def mechanism_table(

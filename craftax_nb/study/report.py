@@ -17,6 +17,7 @@ from ..data.dataset import load_dataset
 from ..nets.agent import load_agent
 from ..runs.effects import Effect, conclude
 from ..runs.files import git_revision, read_json, resolve, whole_file, write_json
+from ..runs.listed import listed_csv
 from ..runs.run import read_status
 from .exploration import Explored, exploration_table, explored
 from .protocol import LEAST_SEEDS, Protocol, compare_arms, findings
@@ -32,7 +33,7 @@ def outcomes(
     setting: str,
 ) -> dict[str, np.ndarray]:  # arm -> (seeds,) mean return
     "The mean return of each seed in the worlds that all agents played; `StudyError` where one has played none"
-    episodes = pd.read_csv(study.folder / f"evaluate-{setting}" / "episodes.csv")
+    episodes = listed_csv(study.folder / f"evaluate-{setting}" / "episodes.csv")
     common = episodes.groupby("agent").size().min()  # agents that ask a language model may have played fewer
     means = episodes[episodes["episode"] < common].groupby("agent")["return"].mean()
     out = {}
@@ -79,7 +80,7 @@ def kept_by_arm(
     "The share of the return that the seeds of an arm keep under each shift, with its 95 % interval over seeds"
     rows = []
     for setting in [s for s in evaluated_settings(study) if s in shifted_settings(study)]:
-        table = pd.read_csv(study.folder / f"evaluate-{setting}" / "kept.csv")
+        table = listed_csv(study.folder / f"evaluate-{setting}" / "kept.csv")
         for arm, paths in agents_of(study, setting).items():
             for shift, own in table[table["agent"].isin(paths)].groupby("shift", sort=False):
                 ratios = own["kept"].dropna()
