@@ -11,6 +11,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -35,7 +36,7 @@ from .models import ModelError, model_folder
 from .replies import most_bytes, read_answer
 from ..runs.secrets import hide_secrets
 from ..runs.validation import first_problem
-from ..runs.waiting import Waiting
+from ..runs.waiting import Waiting, print_error
 
 # %% ../../nbs/lm/endpoint.ipynb #b8bdc002
 KEY_VARIABLE = "CRAFTAX_NB_ENGINE_API_KEY"
@@ -72,8 +73,12 @@ class OpenAIEngine:
         self.url = url if urlsplit(url).path else f"{url}/v1"
         self.timeout = timeout
         self.retries = retries
+        self.next_wait_report = 0.0  # on the monotonic clock
         self.transport = BoundedTransport(timeout, proxy=proxy_of(self.url))
-        http = openai.DefaultHttpxClient(transport=self.transport, trust_env=False, follow_redirects=False)
+        hooks = {"response": [self._report_wait]}
+        http = openai.DefaultHttpxClient(
+            transport=self.transport, trust_env=False, follow_redirects=False, event_hooks=hooks
+        )
         limit = openai.Timeout(timeout, connect=min(timeout, 10.0))
         options = dict(timeout=limit, max_retries=retries, http_client=http)
         self.client = openai.OpenAI(base_url=self.url, api_key=engine_key(url) or "none", **options)
@@ -123,9 +128,25 @@ def _asking(self: OpenAIEngine):
 
 # %% ../../nbs/lm/endpoint.ipynb #1c2c5dd8
 def _reason(error) -> str:
-    "The endpoint's own message about an error, at most 200 characters, without secrets"
+    "The endpoint's own message about an error, at most 200 characters, and the wait that it asks for; without secrets"
     body = error.body if isinstance(error.body, dict) else {}
-    return hide_secrets(str(body.get("message") or error.message))[:200]
+    return hide_secrets(str(body.get("message") or error.message))[:200] + _retry_after(error.response)
+
+# %% ../../nbs/lm/endpoint.ipynb #5b1de7a3
+def _retry_after(response) -> str:
+    "The wait that a refusal asks for, to be appended to its reason; empty where it asks for none"
+    wait = response.headers.get("retry-after", "") if response.status_code >= 400 else ""
+    return hide_secrets(f", Retry-After: {wait[:40]}") if wait else ""
+
+# %% ../../nbs/lm/endpoint.ipynb #5b1de7a4
+@patch
+def _report_wait(self: OpenAIEngine, response):
+    "Prints a line, at most every 30 seconds, where the endpoint asks the client to wait before the next try"
+    if not (wait := _retry_after(response)) or not self.retries or time.monotonic() < self.next_wait_report:
+        return
+    self.next_wait_report = time.monotonic() + Waiting.every
+    advice = "a wait of up to 2 minutes is kept, a longer one ends the request; fewer requests at once may help"
+    print_error(f"engine {self.url} asks for a wait ({response.status_code}{wait}); {advice}")
 
 # %% ../../nbs/lm/endpoint.ipynb #62d3ac4e
 LOCAL_MODEL = "smollm2"  # the default of the parameter `model`, which means a model on this machine

@@ -15,7 +15,9 @@ _CLOSE = (
     r"</(?:\w+:)?(?:think|thinking|thought|reasoning)>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>"
     r"|<\|channel\|>final(?:\s*<\|constrain\|>\w*)?<\|message\|>"
 )
-_SPECIAL = re.compile(r"<\|(?!ACTION)[A-Z_a-z]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>")  # ends of turns
+_SPECIAL = re.compile(  # beginnings and ends of turns
+    r"(?:<\|im_start\|>|<start_of_turn>)(?:assistant|model)\n|<\|(?!ACTION)[A-Z_a-z]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>"
+)
 
 
 def without_thoughts(text: str) -> str:
@@ -30,8 +32,10 @@ _QUALIFIERS = r"(?:(?:my|the|final|next|chosen|best|selected)\s+)*"  # before th
 _WRAPPERS = [
     re.compile(pattern, re.DOTALL | re.IGNORECASE)
     for pattern in (
-        r"```\w*\s*(.*?)\s*```",
+        r"```(?:\w*\n)?\s*(.*?)\s*```",
         r"<\|?(\w+)\|?>\s*(.*?)\s*<[|/]{1,2}\1\|?>",
+        r"\[(\w+)\]\s*(.*?)\s*\[/\1\]",
+        r"\*\*(.*)\*\*",
         r"\$?\\boxed\{(?:\\text\{)?(.*?)\}?\}\$?",
         rf"[*_#\s]*{_QUALIFIERS}(?:action|answer|choice|move)(?:\s+is)?\W*[:=]\W*(.*)",
         r"(?:\d{1,2}[.):]|[-*•>])\s+(.*)",
