@@ -186,8 +186,7 @@ def _at_once(self: OpenAIEngine, request: Callable, items: list) -> list:
             failed.set()
             return e
 
-    limit = f"each may take {self.timeout:g} s, {self.retries + 1} times"
-    advice = lambda: "; ".join(filter(None, (limit, self.transport.asked)))
+    advice = f"each may take {self.timeout:g} s, {self.retries + 1} times"
     waiting = Waiting(f"{len(items)} answers of engine {self.url}", advice)
     with ThreadPoolExecutor(max(1, min(self.concurrency, len(items)))) as pool, waiting.in_background():
         out = list(pool.map(call, items))

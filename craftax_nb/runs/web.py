@@ -86,7 +86,6 @@ class BoundedTransport(httpx2.HTTPTransport):
     def __init__(self, seconds: float, **options):
         super().__init__(**options)
         self.seconds = seconds
-        self.asked = ""  # the newest wait that the other side asked for, in words
         self._allowance = _Allowance()
         self._pool._network_backend = _BoundedBackend(self._allowance)  # httpx2 has no argument for it
 
@@ -97,8 +96,6 @@ class BoundedTransport(httpx2.HTTPTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             response.close()
             raise httpx2.ReadError("its answer is compressed, which wasn't asked for")
-        if wait := response.headers.get("retry-after"):
-            self.asked = f"it asked for {wait[:40]} s of patience ({response.status_code})"
         return response
 
     @contextmanager
