@@ -16,7 +16,8 @@ _CLOSE = (
     r"|<\|channel\|>final(?:\s*<\|constrain\|>\w*)?<\|message\|>"
 )
 _SPECIAL = re.compile(  # beginnings and ends of turns
-    r"(?:<\|im_start\|>|<start_of_turn>)(?:assistant|model)\n|<\|(?!ACTION)[A-Z_a-z]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>"
+    r"(?:<\|im_start\|>|<start_of_turn>)(?:assistant|model)\n"
+    r"|<\|(?!ACTION)[A-Z_a-z]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>"
 )
 
 

@@ -119,8 +119,9 @@ def checked_address(
         parts = urlsplit(url)
         right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not re.search(r"\s", url)
         problem = "" if right else "it is no address over HTTP"
-    except ValueError as e:  # an unclosed bracket, or a port above 65535
-        problem = str(e)
+        httpx2.URL(url)
+    except (ValueError, httpx2.InvalidURL) as e:  # an unclosed bracket, a port above 65535, a name of 200 letters
+        problem = str(e)[:100]
     if problem:
         raise ValueError(f"{name} is {value[:100]!r}, expected an address such as {example} ({problem})")
     return url
