@@ -26,7 +26,7 @@ _SMALL = {"data": _PPO, "width": 128, "steps": 400}
 _AWR = {**_SMALL, "steps": 600, "critic_steps": 100, "actor_steps": 200}
 _READ = ("ppo", "label", "awr_augmented")  # whose outputs the probes and the ablation read
 _GAME = {"steps": 131_072, "width": 128, "lr": 1e-3, "collect_last": 24_576}
-_EPISODES = {"every_step": False, "episodes": 100, "labelled_episodes": 8, "threads": 2}
+_EPISODES = {"every_step": False, "episodes": 100, "labelled_episodes": 30, "threads": 2}
 _STATES = {"bases": 5, "meadows": 1, "num_seeds": 0, "language_states": 3, "threads": 2}
 _PLAYS = {"rollouts": 8, "rollout_steps": 60, "rollout_bases": 5, "rollout_suites": "energy,zombie,night,health"}
 

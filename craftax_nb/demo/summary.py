@@ -10,20 +10,26 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from jinja2 import Environment
 from markupsafe import Markup
 from PIL import Image
 
+from ..evaluation.stats import expanded_level, paired_difference
 from ..jobs.chain import ChainStep
-from ..runs.files import git_revision, read_json, write_text
+from ..jobs.overview import in_short
+from ..runs.effects import Effect, conclude
+from ..runs.files import git_revision, read_json, runnable, show_path, write_text
 from ..runs.journal import format_number
 from ..runs.listed import listed_csv
 from ..runs.markup import STACKED_STYLE, frame_html, stacked_html, tag
 from ..runs.run import read_status
 
 # %% auto #0
-__all__ = ['TITLES', 'TABLES', 'WORDS', 'STYLE_SHEET', 'PAGE', 'conclusion', 'answers', 'section', 'write_summary']
+__all__ = ['TITLES', 'TABLES', 'WORDS', 'WITH_WORDS', 'WITHOUT', 'EVIDENCE', 'CARDS', 'STYLE_SHEET', 'PAGE', 'ANSWERING',
+           'conclusion', 'help_effect', 'help_answer', 'evidence', 'cards', 'section', 'in_question_order',
+           'top_of_page', 'write_summary']
 
 # %% ../../nbs/demo/summary.ipynb #c1cf7cbe
 TITLES = {
@@ -75,43 +81,100 @@ def conclusion(
         return ""
 
 # %% ../../nbs/demo/summary.ipynb #b9be11eb
-def answers(
+WITH_WORDS, WITHOUT = "awr_augmented", "awr"  # the steps whose agents are compared: they differ in the labels alone
+
+
+def help_effect(
+    episodes: pd.DataFrame,  # agent, episode, return: as `evaluate` saves them
+) -> Effect:
+    "By how much the agent with labels returns more than the one without, over the worlds that both played"
+    returns = episodes.assign(step=episodes["agent"].map(lambda name: Path(str(name)).name))
+    pairs = returns.pivot_table(index="episode", columns="step", values="return").reindex(columns=[WITH_WORDS, WITHOUT])
+    pairs = pairs.dropna()
+    if len(pairs) < 2:
+        return Effect(np.nan, np.nan, np.nan, len(pairs))
+    level = expanded_level(0.95, len(pairs))
+    return Effect(*map(float, paired_difference(pairs[WITH_WORDS], pairs[WITHOUT], level)), len(pairs))
+
+
+def help_answer(
+    effect: Effect,  # of `help_effect`
+    agents: str,  # the two, as `evaluate` takes them
+) -> str:
+    "The answer to the page's question, with its reason and what to run next"
+    more = runnable(f"papermill nbs/evaluate.ipynb runs/out.ipynb -p checkpoint {agents} -p labelled_episodes 100")
+    returns = "the returns with and without hidden states"
+    match effect.direction:
+        case "higher":
+            return (
+                f"Yes, at this size: with the language model's hidden states the agent returns more ({effect} points)."
+            )
+        case "lower":
+            return f"No: with the language model's hidden states the agent returns less ({effect} points)."
+    reason = conclude(effect, returns, "", "")
+    return f"Can't tell: {reason}. To ask with more episodes: {more}"
+
+# %% ../../nbs/demo/summary.ipynb #c6e9a896
+EVIDENCE = {"ablate": "Do its actions follow the words?", "probe": "Is its value right?", "evaluate": "Who plays best?"}
+
+
+def evidence(
     conclusions: dict[str, str],  # step's name -> conclusion
-) -> list[str]:
-    "The answer to the page's question, a sentence or more from each step that has a part in it"
-    parts = [conclusions.get(name, "") for name in ("ablate", "probe", "evaluate")]
-    return [part for part in parts if part] or ["None of these steps asks whether an agent uses the language model."]
+) -> dict[str, str]:  # question -> the beginning of that step's conclusion
+    "What the other steps say to it, a line each; a step that didn't run says that it was not measured"
+    return {
+        question: in_short(conclusions.get(name, ""), 160) or "Not measured." for name, question in EVIDENCE.items()
+    }
+
+
+CARDS = {WITH_WORDS: "AWR with hidden states", WITHOUT: "AWR without", "random": "random policy"}
+
+
+def cards(
+    summary: dict,  # of the run `evaluate`
+) -> dict[str, str]:  # what it is -> a mean return with its interval, as text
+    "The mean returns that the answer is about"
+    values = {
+        Path(name.removeprefix("return of ")).name: value for name, value in summary.items() if "return of " in name
+    }
+    return {title: format_number(values[name]) for name, title in CARDS.items() if name in values}
 
 # %% ../../nbs/demo/summary.ipynb #e30e0d27
 STYLE_SHEET = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 20%, transparent) }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 1250px; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem }
 img, video { max-width: 100%; background: white; border-radius: 4px } nav a { margin-right: 1rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; display: block }
-table { overflow-x: auto }
-th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right }
-td, p, h2 { overflow-wrap: anywhere } figure { margin: 1rem 0 } figure div { overflow-x: auto }
+table { overflow-x: auto } h1 { font-size: 24px } h2 { font-size: 20px }
+th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap }
+p, h2, dd { overflow-wrap: break-word } figure { margin: 1rem 0 } figure div { overflow-x: auto }
 td:first-child, th:first-child { text-align: left } .quiet { opacity: .7; font-size: 14px }
-h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem } .answer { font-weight: 600 }
+h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem }
+.headline { font-size: 20px; font-weight: 600 } .answer { font-weight: 600 } summary { cursor: pointer }
+.cards { display: flex; flex-wrap: wrap; gap: 1rem } .cards div { border: 1px solid var(--line); padding: .6rem 1rem }
+.cards div { border-radius: 6px } .cards b { display: block; font-size: 18px; white-space: nowrap }
+dt { font-weight: 600; margin-top: .6rem } dd { margin: 0 }
 """
 
 PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>craftax_nb demo</title>
 <meta name=viewport content="width=device-width">
 <style>{{ style }}</style><body>
 <h1>craftax_nb, the demo</h1>
-<p>Does what a language model says about a Craftax state help an agent act? This page shows the whole chain of jobs that
-asks, on the real game, at a size for two cores: too small to settle it.</p>
-{% for a in answers %}<p class=answer>{{ a }}</p>{% endfor %}
-<nav>{% for s in sections %}<a href="#{{ s.name }}">{{ s.title }}</a> {% endfor %}</nav>
+<p>Does what a language model says about a Craftax state help an agent act?</p>
+<p class=headline>{{ headline }}</p>
+<div class=cards>{% for title, value in cards.items() %}<div>{{ title }}<b>{{ value }}</b></div>{% endfor %}</div>
+<dl>{% for question, line in evidence.items() %}<dt>{{ question }}</dt><dd>{{ line }}</dd>{% endfor %}</dl>
+<p class=quiet>This page shows the whole chain of jobs that asks, on the real game, at a size for two cores.</p>
+<nav id=top>{% for s in sections %}<a href="#{{ s.name }}">{{ s.title }}</a> {% endfor %}</nav>
 {% for s in sections %}
 <h2 id="{{ s.name }}">{{ s.title }}</h2><p>{{ s.text }}</p><p class=answer>{{ s.conclusion }}</p>
-{% for t in s.tables %}{{ table(t) }}{% endfor %}
-{% for f in s.figures %}{% set name = f.stem.replace("_", " ") %}<figure><figcaption class=quiet>{{ name }}</figcaption>
-<div><img alt="{{ name }}" src="{{ inline(f, "image/png") }}" style="min-width: {{ least(f) }}px"></div></figure>
-{% endfor %}
+{% for f in s.figures[:1] %}{{ figure(f) }}{% endfor %}
+{% if s.tables or s.figures[1:] %}<details><summary>tables and further pictures</summary>
+{% for t in s.tables %}{{ table(t) }}{% endfor %}{% for f in s.figures[1:] %}{{ figure(f) }}{% endfor %}
+</details>{% endif %}
 {% if s.report %}<p><a href="{{ s.name }}/report.html">the whole report</a></p>{% endif %}
-{% for v in s.videos %}<p><video controls loop muted src="{{ inline(v, "video/mp4") }}"></video></p>{% endfor %}
-<p class=quiet>{{ s.status }} in {{ "%.0f" | format(s.seconds) }} s. {{ s.numbers }}</p>
+{% for v in s.videos[:1] %}<p><video controls loop muted src="{{ inline(v, "video/mp4") }}"></video></p>{% endfor %}
+<p class=quiet>{{ s.status }} in {{ "%.0f" | format(s.seconds) }} s. {{ s.numbers }} <a href="#top">to the top</a></p>
 {% endfor %}
 <h2>Times</h2>{{ times }}<p class=quiet>{{ about }}</p>
 </body></html>"""
@@ -132,6 +195,13 @@ def _least_width(
     except OSError:  # no picture
         return 0
 
+# %% ../../nbs/demo/summary.ipynb #f8bb246e
+def _figure(path: Path) -> Markup:
+    "A picture with its name"
+    name = path.stem.replace("_", " ")
+    image = tag("img", alt=name, src=_inline(path, "image/png"), style=f"min-width: {_least_width(path)}px")
+    return tag("figure", tag("figcaption", name, class_="quiet"), tag("div", image))
+
 # %% ../../nbs/demo/summary.ipynb #e52f59df
 def _table(path: Path, rows: int = 40) -> Markup:
     "A CSV file as an HTML table; columns x, x_low and x_high become one with its interval"
@@ -140,7 +210,8 @@ def _table(path: Path, rows: int = 40) -> Markup:
     for name in [name for name in table if {f"{name}_low", f"{name}_high"} <= set(table)]:
         low = table.pop(f"{name}_low")
         high = table.pop(f"{name}_high")
-        table[name] = [f"{x:.2f} [{a:.2f}, {b:.2f}]" for x, a, b in zip(table[name], low, high, strict=True)]
+        ends = zip(table[name], low, high, strict=True)
+        table[name] = ["" if x != x else f"{x:.2f}" + f" [{a:.2f}, {b:.2f}]" * bool(a == a) for x, a, b in ends]
     table.columns = [name.replace("_", " ") for name in table]
     page = stacked_html(table.head(rows), float_format=lambda x: f"{x:.3g}", na_rep="")
     return page + (tag("p", rest, class_="quiet") if rest else "")
@@ -170,6 +241,27 @@ def section(
         "numbers": ", ".join(numbers),
     }
 
+# %% ../../nbs/demo/summary.ipynb #84b9a25e
+ANSWERING = ("evaluate", "ablate", "probe")  # what answers the question; after it, how it was made
+
+
+def in_question_order(steps: list[ChainStep]) -> list[ChainStep]:
+    "The steps that answer the question, then the others as they were run"
+    return sorted(steps, key=lambda step: ANSWERING.index(step.name) if step.name in ANSWERING else len(ANSWERING))
+
+
+def top_of_page(
+    folder: Path,  # of the chain
+    sections: list[dict],
+) -> dict:  # headline, cards and evidence, for the template
+    "The answer, the figures that it is about, and a line from each step that has a part in it"
+    conclusions = {s["name"]: s["conclusion"] for s in sections}
+    file = folder / "evaluate" / "episodes.csv"
+    effect = help_effect(listed_csv(file)) if file.exists() else Effect(np.nan, np.nan, np.nan, 0)
+    agents = ",".join(show_path(folder / name) for name in (WITH_WORDS, WITHOUT))
+    shown = cards(read_status(folder / "evaluate").summary)
+    return {"headline": help_answer(effect, agents), "cards": shown, "evidence": evidence(conclusions)}
+
 # %% ../../nbs/demo/summary.ipynb #50634b1a
 def write_summary(
     folder: Path,  # of the chain, one folder a step in it
@@ -180,13 +272,13 @@ def write_summary(
     times = pd.DataFrame([{"step": s.name, "notebook": s.notebook, "seconds": seconds(s)} for s in steps])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     template = Environment(autoescape=True).from_string(PAGE)
-    sections = [section(step.name, folder / step.name) for step in steps]
+    sections = [section(step.name, folder / step.name) for step in in_question_order(steps)]
     text = template.render(
         style=Markup(STYLE_SHEET + STACKED_STYLE),
         sections=sections,
-        answers=answers({s["name"]: s["conclusion"] for s in sections}),
+        **top_of_page(folder, sections),
         inline=_inline,
-        least=_least_width,
+        figure=_figure,
         table=_table,
         times=frame_html(times, index=False, float_format=lambda x: f"{x:.0f}"),
         about=f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}, revision {git_revision()}, {cores} cores",
