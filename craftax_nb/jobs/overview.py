@@ -48,7 +48,7 @@ def main_figure(
     if name is None:
         return ""
     value = results[name] if isinstance(results[name], str) else format_number(results[name])
-    return value if name == "conclusion" else f"{name.replace('_', ' ')} {value}"
+    return value if name == "conclusion" else f"{name if '/' in name else name.replace('_', ' ')} {value}"
 
 # %% ../../nbs/jobs/overview.ipynb #63f0ec9d
 def in_short(

@@ -5,6 +5,7 @@
 # %% ../../nbs/labelling/store.ipynb #c698ae5e
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -194,6 +195,16 @@ def check_labels(labels: Labels, data: Dataset) -> None:
             f"{expected}: label this one, or give the data set that was labelled"
         )
 
+# %% ../../nbs/labelling/store.ipynb #f07eb7d6
+def _set_words(folder: Path) -> str:
+    "Which labels a folder holds, for a message: model, layer, and when they were made"
+    made = time.strftime("%d %b %Y", time.localtime((folder / "labels.json").stat().st_mtime))
+    try:
+        recipe = Recipe.load(folder / "recipe.json")
+    except (OSError, ValueError):
+        return made
+    return f"{recipe.model}, layer {recipe.layer}, {recipe.text_format}, {made}"
+
 # %% ../../nbs/labelling/store.ipynb #4d8423ba
 def load_labels(
     data: Dataset | str | Path,  # a data set or a view of one, or its folder
@@ -211,7 +222,8 @@ def load_labels(
         command = runnable(f"papermill nbs/label.ipynb runs/label.ipynb -p data {name}")
         raise LabelError(f"{labels_dir or name} has no labels of data set {data.hash}: run {command}")
     if recipe_hash is None and len(sets) > 1:
-        raise LabelError(f"{name} has {len(sets)} sets of labels: say which of {', '.join(sets)}")
+        choices = "; ".join(f"-p labels {hash} ({_set_words(folder)})" for hash, folder in sets.items())
+        raise LabelError(f"{name} has {len(sets)} sets of labels, name one of them: {choices}")
     if recipe_hash and recipe_hash not in sets:
         others = f"only {', '.join(sets)}: label with that recipe first"
         raise LabelError(f"{name} has no labels {recipe_hash}, {others}")

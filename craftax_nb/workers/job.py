@@ -22,7 +22,7 @@ from ..runs.settings import ParameterError
 from .connection import QueueError
 
 # %% auto #0
-__all__ = ['check_label_run', 'label_run']
+__all__ = ['check_label_run', 'labels_place', 'label_run']
 
 # %% ../../nbs/workers/job.ipynb #8283b77c
 def _python(worker_python: str) -> str:
@@ -92,6 +92,13 @@ def _controlled(
 
     return control_labels(labels, settings.control, settings.dim, settings.seed, folder and folder / settings.control)
 
+# %% ../../nbs/workers/job.ipynb #66008b45
+def labels_place(run: Run) -> Path | str:  # "": in the data set's folder
+    "Where a run's label folders go; those of a debug run go into its own folder, so that no other run meets them"
+    if run.settings.labels_dir:
+        return resolve(run.settings.labels_dir)
+    return run.dir / "labels" if run.settings.preset == "debug" else ""
+
 # %% ../../nbs/workers/job.ipynb #29bfb9b8
 def label_run(
     run: Run,  # of the job label
@@ -106,7 +113,7 @@ def label_run(
 
     settings = run.settings
     stopping = lambda: run.stopping
-    folder = settings.labels_dir and resolve(settings.labels_dir)
+    folder = labels_place(run)
     count = settings.workers if settings.role != "coordinator" else 0
     workers = WorkerConfig(count, settings.threads, settings.backend, gpus=gpu_plan(settings), python=python)
     try:
