@@ -241,8 +241,9 @@ def shown(cell: dict, notebook: Notebook) -> list[dict]:
         tags.append("exported")
         before += [markdown_cell("".join(f'<a id="{name}"></a>' for name in exported(cell)))] if exported(cell) else []
     before += [markdown_cell(note) for name, note in RUNS.items() if name in names]
-    tables = [text(o["data"]["text/markdown"]) for o in cell["outputs"] if "text/markdown" in o.get("data", {})]
-    outputs = [o for o in cell["outputs"] if "text/markdown" not in o.get("data", {})]
+    kept = cell["outputs"] if "figure" in tags else []  # others are of a person who ran the page
+    tables = [text(o["data"]["text/markdown"]) for o in kept if "text/markdown" in o.get("data", {})]
+    outputs = [o for o in kept if "text/markdown" not in o.get("data", {})]
     code = {**cell, "source": source, "outputs": outputs, "metadata": {"tags": tags}}
     return [*before, code, *(markdown_cell(linked(table, notebook)) for table in tables)]
 

@@ -13,7 +13,7 @@ import sys
 
 from fastcore.basics import patch
 
-from .settings import class_with
+from .settings import class_with, settings_class
 from ..runs import reports  # noqa: F401  gives runs their `report`
 from ..runs.checkpoints import find_checkpoint, find_dataset
 from ..runs.errors import show_errors
@@ -142,11 +142,22 @@ def check(self: Job) -> JobSettings:
 # %% ../../nbs/jobs/params.ipynb #17cd5cac
 @patch
 def _without_preset(self: Job, cls: type[JobSettings], values: dict) -> dict:
-    "The values without those that a preset or an old name may replace: defaults of the cell that nobody gave"
+    """The values without those that a preset or an old name may replace: defaults of the cell that nobody gave. Where
+    the preset stands in the cell itself, a person has edited it, and its other values count as given"""
     unknown = {name: self.namespace[name] for name in self.unknown()}
     replaced = {new for old, new in cls.earlier_names().items() if old in unknown}
     replaced |= {*cls.preset_values(values.get("preset", ""))}
-    return {name: value for name, value in values.items() if name in self.assigned() or name not in replaced} | unknown
+    given = self.assigned()
+    if values.get("preset") and "preset" not in given:
+        given |= {name for name, value in values.items() if value != self._default(cls, name)}
+    return {name: value for name, value in values.items() if name in given or name not in replaced} | unknown
+
+
+@patch
+def _default(self: Job, cls: type[JobSettings], name: str):
+    "A parameter's default, as the job's notebook has it before anybody edits its cell"
+    known = settings_class(self.name).model_fields
+    return known[name].default if name in known else self.namespace[name]
 
 # %% ../../nbs/jobs/params.ipynb #c34d61eb
 @patch
