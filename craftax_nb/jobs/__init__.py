@@ -39,6 +39,9 @@ Job notebooks, `study`, `demo`, and people in a terminal.
 - papermill only warns about unknown parameters, and a killed kernel leaves cells that look complete: trust the exit
   code, then `execution_count`.
 - `nbdev_clean --clear_all` strips the tag `parameters`; `Job` sees that and stops.
+- The terminal belongs to papermill's process: `jobs.engine` shows the newest line that a job printed, its conclusion
+  and `next_command` of its settings class. Tracebacks, and what the kernel writes past its notebook, are in the run's
+  `kernel.log`.
 - `jobs.engine` is an entry point: `make setup` after a change of `pyproject.toml`. It refuses addresses with a
   password.
 - Relative paths resolve against the project's folder, wherever the kernel was started.

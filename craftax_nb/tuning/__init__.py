@@ -39,7 +39,8 @@ The jobs `train_grpo` and `train_selfplay`. A run's path is then a model's name 
 - A held-out reward is shown next to `baselines`. A trained model needs `entropy_bonus`, or it gives one constant
   answer.
 - With `lora_layers` the layers that don't learn are computed once (`with_frozen_layers`).
-- Programs that a model wrote run in `tuning.sandbox` only.
+- Programs that a model wrote run in `tuning.sandbox` only, by `run_each_apart`: one process each, with a pipe of its
+  own. What a program says of its own results is its own; a caller compares values itself.
 - `backend vllm` has answers written by vLLM in the training process; `uses_vllm` refuses it elsewhere.
 """
 
