@@ -253,10 +253,11 @@ def _first_columns(
 ):  # -> pandas DataFrame of HTML
     "The overview with a coloured status, errors in the colour of errors, and links to each run's files"
     readable = with_intervals(table)
-    part = overview(readable)
+    short = overview(readable)
     whole = overview(readable, whole=True)
+    part = short.map(escape)  # whatever a run is called, no cell is HTML of its own
     for name in ("what differs", "result, or error"):
-        part[name] = [_folded(*texts) for texts in zip(part[name], whole[name], strict=True)]
+        part[name] = [_folded(*texts) for texts in zip(short[name], whole[name], strict=True)]
     failed = table["error"].map(_is_path) if "error" in table else [False] * len(table)
     results = zip(part["result, or error"], failed)
     part["result, or error"] = [tag("span", x, style=f"color:{WRONG}") if wrong else x for x, wrong in results]
