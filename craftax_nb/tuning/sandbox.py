@@ -195,9 +195,7 @@ def run_each_apart(
     question = dict(sources=list(sources), inputs=[list(x) for x in inputs], name=name) | limits
     command = [sys.executable, "-I", "-S", "-c", _SYSTEM_CALLS + _GIVE_UP + _CHILD + _PARENT]
     with tempfile.TemporaryDirectory() as empty:
-        how = dict(
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=empty, env={"PYTHONMALLOC": "malloc"}, close_fds=True
-        )
+        how = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=empty, env={}, close_fds=True)
         process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.PIPE, **how)
         try:
             output, errors = process.communicate(json.dumps(question).encode(), 10 + (seconds or 10) * len(sources))
