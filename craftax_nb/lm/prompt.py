@@ -333,7 +333,7 @@ class Tokens:
         return {"input_ids": x, "attention_mask": torch.ones_like(x)}
 
 # %% ../../nbs/lm/prompt.ipynb #8ca5ffa0
-MOST_UNREAD = 0.75  # a model of a task's own words knows half; of a prompt's characters
+MOST_UNREAD = 0.9  # of a prompt's characters; a model of a task's own words knows a fifth to a half of them
 
 
 def unread_share(
